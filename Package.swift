@@ -185,7 +185,9 @@ let package = Package(
     .target(
       name: "SheafHub",
       dependencies: [
-        "CZstd", "SheafHubStore", "SheafModel", "SheafWire", .product(name: "Crypto", package: "swift-crypto"),
+        "CZstd", "SheafHubStore", "SheafModel", "SheafWire",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),

@@ -121,9 +121,12 @@ package struct EventStream {
 
   private func element(_ message: ServerSentEvents.Message) throws -> Element {
     switch message {
-    case .message(_, let data?): .event(try Transport.decode(data), json: data)
-    case .message(let id?, nil): .position(id)
-    default: .silence
+    case .message(let id, let data?):
+      var event: Event = try Transport.decode(data)
+      if let id { event.position = id }
+      return .event(event, json: data)
+    case .message(let id?, nil): return .position(id)
+    default: return .silence
     }
   }
 }

@@ -24,8 +24,8 @@ extension SheafClient {
   }
 
   /// - Parameter discardsUnsent: Whether to give up what the hub does not have yet; it stays in the library.
-  package func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws {
-    try await transport.perform(
+  package func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws -> Disconnection {
+    try await transport.fetch(
       .delete, "/v1/connections/\(Self.component(account))", query: discardsUnsent ? "discard=true" : "")
   }
 

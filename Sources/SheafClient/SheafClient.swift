@@ -145,6 +145,23 @@ package final class SheafClient: Sendable {
     try await job("/v1/usage", query: item.query, progress: progress)
   }
 
+  /// How much of an item is on this machine.
+  package func localContents(of item: ItemAddress, progress: (Progress) -> Void) async throws -> LocalContents {
+    try await job("/v1/items/contents", query: item.query, progress: progress)
+  }
+
+  /// Says whether an item's contents are to be on this machine; nil for what holds elsewhere.
+  package func keep(
+    _ item: ItemAddress, _ isKept: Bool?, progress: (Progress) -> Void
+  ) async throws -> LocalContents {
+    try await job("/v1/items/keep", query: item.query, body: KeptRequest(isKept: isKept), progress: progress)
+  }
+
+  /// Gives back what an item's contents take on this machine.
+  package func freeContents(of item: ItemAddress, progress: (Progress) -> Void) async throws -> FreedContents {
+    try await job("/v1/items/free", query: item.query, progress: progress)
+  }
+
   /// Finds items that meet the request, in a folder or in everything that the account sees.
   package func find(
     in item: ItemAddress, _ request: FindRequest, progress: (Progress) -> Void

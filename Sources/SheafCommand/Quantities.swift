@@ -47,6 +47,17 @@ struct RateArgument: ExpressibleByArgument, Hashable {
   }
 }
 
+/// Bytes that contents may take: a size as ``SizeArgument`` has it, or `none` for no limit.
+struct CacheArgument: ExpressibleByArgument, Hashable {
+  /// Negative for no limit.
+  let bytes: Int64
+
+  init?(argument: String) {
+    guard let size = argument == "none" ? -1 : SizeArgument(argument: argument)?.bytes else { return nil }
+    bytes = size
+  }
+}
+
 private enum Quantity {
   /// Decimal digits times a unit; nil for anything else, and for what is too much.
   static func parse(_ digits: Substring, times unit: Int64) -> Int64? {

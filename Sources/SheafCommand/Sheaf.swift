@@ -49,7 +49,8 @@ struct Sheaf: AsyncParsableCommand {
           Resolve.self,
         ]),
       CommandGroup(
-        name: "Machines", subcommands: [Connect.self, Disconnect.self, SyncCommand.self, DeviceCommand.self]),
+        name: "Machines",
+        subcommands: [Connect.self, Disconnect.self, SyncCommand.self, Keep.self, Free.self, DeviceCommand.self]),
       CommandGroup(
         name: "Libraries",
         subcommands: [

@@ -15,6 +15,8 @@ package struct Hub: Sendable {
   package let feeds: Feeds
   package let contents: Contents
   package let events: ZoneEvents
+  package let comments: Comments
+  package let readMarks: ReadMarks
   package let sharedFeeds: SharedFeeds
   package let sharedEvents: SharedEvents
   package let purging: Purging
@@ -22,6 +24,10 @@ package struct Hub: Sendable {
   package let retention: Retention
   let logs: EventLogs
   let sharing: Sharing
+  let federation: Federation
+  let collaborations: Collaborations
+  let guests: Guests
+  let courier: Courier
   package let addresses: HubAddresses
   let clock: HubClock
 
@@ -72,7 +78,7 @@ package struct Hub: Sendable {
   /// nothing changes.
   package static func prepare(_ database: any Database) async throws {
     try await database.write { connection in
-      for statement in AccountTables.statements + ZoneTables.statements + ShareTables.statements {
+      for statement in HubTables.statements {
         try connection.execute(statement)
       }
       try DerivedRows.prepare(&connection)
@@ -81,8 +87,14 @@ package struct Hub: Sendable {
 
   /// Opens a hub on a store that was prepared.
   ///
-  /// - Parameter addresses: Where devices dial it; at least one.
-  package init(database: any Database, addresses: HubAddresses, clock: HubClock = .system) async throws {
+  /// - Parameters:
+  ///   - addresses: Where devices dial it; at least one.
+  ///   - domains: Those for which it speaks to other hubs; none for a hub that is by itself.
+  ///   - dialer: The way to other hubs.
+  package init(
+    database: any Database, addresses: HubAddresses, domains: [String] = [], dialer: any HubDialing = HubDialer(),
+    clock: HubClock = .system
+  ) async throws {
     self.database = database
     self.addresses = addresses
     self.clock = clock
@@ -90,14 +102,22 @@ package struct Hub: Sendable {
     feeds = Feeds(database: database, clock: clock)
     contents = Contents(database: database, clock: clock)
     events = ZoneEvents(database: database)
+    comments = Comments(database: database)
+    readMarks = ReadMarks(database: database)
     sharedFeeds = SharedFeeds(database: database, clock: clock)
     sharedEvents = SharedEvents(database: database)
     purging = Purging(database: database)
     labels = Labels(database: database)
     retention = Retention(database: database, clock: clock)
     logs = EventLogs(database: database)
-    sharing = Sharing(database: database, clock: clock)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))
+    federation = Federation(
+      domains: domains, addresses: addresses, dialer: dialer, clock: clock, key: try await Federation.key(in: database))
+    collaborations = Collaborations(
+      database: database, clock: clock, addresses: addresses, federates: !domains.isEmpty)
+    guests = Guests(database: database, clock: clock, addresses: addresses, nonces: accounts.nonces)
+    courier = Courier(database: database, clock: clock, federation: federation, addresses: addresses)
+    sharing = Sharing(database: database, clock: clock, courier: courier)
   }
 }

@@ -83,6 +83,16 @@ extension DeviceClient {
       try HubRequest(.PUT, SentLabel(label: label), to: "/v1/items/\(item)/versions/\(version)/label"))
   }
 
+  /// Comments on an item. If no answer came, the same may be asked again: the hub does it once.
+  package func comment(_ comment: SentComment, on item: WireID, in scope: HubScope = .own) async throws {
+    try await perform(try HubRequest(posting: comment, to: "\(scope.path)/items/\(item)/comments"))
+  }
+
+  /// Tells the hub how far the account has read its notices.
+  package func setRead(_ marks: [SentReadMarks.Mark]) async throws {
+    try await perform(try HubRequest(.PUT, SentReadMarks(marks: marks), to: "/v1/events/read"))
+  }
+
   /// Has a version destroyed for good; one that was destroyed before is no failure.
   package func purge(_ version: WireID, of item: WireID) async throws {
     try await perform(HubRequest("/v1/items/\(item)/versions/\(version)", method: .DELETE))

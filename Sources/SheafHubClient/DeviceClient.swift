@@ -62,6 +62,21 @@ package final class DeviceClient: Sendable {
     sessions = HubSessions(transport, device)
   }
 
+  /// The same device at the hub of a share that is another one than its own, for that share alone.
+  ///
+  /// - Parameters:
+  ///   - own: The device at its own hub, which it asks for what it needs to prove itself.
+  ///   - keys: Where the keys are that the device deposited.
+  package init(_ own: DeviceClient, guestOf share: WireID, at hub: HubIdentity, keys: KeyFile) {
+    let former = own.device
+    device = Device(hub: hub, handle: former.handle, zone: former.zone, id: former.id, key: former.key)
+    pace = own.pace
+    let transport = HubTransport(hub, limits: own.limits, account: former.handle)
+    self.transport = transport
+    let guest = GuestSessions(own: own, share: share, hub: hub, keys: keys)
+    sessions = HubSessions(transport) { try await guest.begin($0, transport) }
+  }
+
   /// Ends all connections; the client must not be used any more.
   package func shutdown() async { await transport.shutdown() }
 
@@ -229,7 +244,7 @@ package final class DeviceClient: Sendable {
 
   func decodeNews(_ bytes: ByteBuffer) throws -> LogNews {
     let news: LogNews = try decode(bytes)
-    guard news.logs.allSatisfy({ $0.last >= 0 }) else { throw nonsense("tells of a log that is none") }
+    guard news.logs.allSatisfy({ $0.last >= 0 && $0.read >= 0 }) else { throw nonsense("tells of a log that is none") }
     for log in news.logs { try checkToken(log.token) }
     return news
   }

@@ -15,13 +15,34 @@ actor HubSessions {
   private static let renewal = 0.8
 
   private let transport: HubTransport
-  private let device: Device
+  /// Begins a session by a nonce.
+  private let prove: @Sendable (Challenge) async throws -> SessionToken
   private var current: (token: String, until: ContinuousClock.Instant)?
   private var beginning: Task<String, any Error>?
 
-  init(_ transport: HubTransport, _ device: Device) {
+  init(_ transport: HubTransport, _ prove: @escaping @Sendable (Challenge) async throws -> SessionToken) {
     self.transport = transport
-    self.device = device
+    self.prove = prove
+  }
+
+  /// Those of a device at its own hub.
+  init(_ transport: HubTransport, _ device: Device) {
+    self.init(transport) { challenge in
+      let address = transport.hub.address.description
+      let proof = DeviceProof(
+        purpose: .session, address: address, secret: challenge.nonce, key: device.key.publicKey.x963Representation)
+      let request = SessionRequest(
+        zone: device.zone, device: device.id, nonce: challenge.nonce, address: address,
+        signature: try device.key.signature(for: proof.message).derRepresentation)
+      do {
+        return try await transport.fetch(try HubRequest(posting: request, to: "/v1/sessions"))
+      } catch let failure as HubFailure where failure.kind == .refused(.unauthorized) {
+        throw HubFailure(
+          .deviceRemoved, transport.hub,
+          "does not know this device of \(device.handle) any more: it was removed, or the hub has another address",
+          advice: "remove the device's file, and connect anew with a new link")
+      }
+    }
   }
 
   /// The token of a session that is good for a while.
@@ -38,25 +59,11 @@ actor HubSessions {
   private func begin() async throws -> String {
     defer { beginning = nil }
     let challenge: Challenge = try await transport.fetch(HubRequest("/v1/challenges", method: .POST))
-    let address = transport.hub.address.description
     // A text with a zero byte could shift the borders between the parts of the message.
     guard !challenge.nonce.utf8.contains(0), challenge.nonce.utf8.count <= 1_024,
       let start = Timestamp(rfc3339: challenge.expires)
     else { throw transport.nonsense("gives out a nonce that is none") }
-    let proof = DeviceProof(
-      purpose: .session, address: address, secret: challenge.nonce, key: device.key.publicKey.x963Representation)
-    let request = SessionRequest(
-      zone: device.zone, device: device.id, nonce: challenge.nonce, address: address,
-      signature: try device.key.signature(for: proof.message).derRepresentation)
-    let session: SessionToken
-    do {
-      session = try await transport.fetch(try HubRequest(posting: request, to: "/v1/sessions"))
-    } catch let failure as HubFailure where failure.kind == .refused(.unauthorized) {
-      throw HubFailure(
-        .deviceRemoved, transport.hub,
-        "does not know this device of \(device.handle) any more: it was removed, or the hub has another address",
-        advice: "remove the device's file, and connect anew with a new link")
-    }
+    let session = try await prove(challenge)
     guard let end = Timestamp(rfc3339: session.expires), session.token.utf8.count <= 1_024,
       session.token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
     else { throw transport.nonsense("begins a session that is none") }

@@ -28,6 +28,8 @@ struct HubSettings: Codable, Hashable {
   var security: Security
   var certificate: String?
   var key: String?
+  /// The domains for which the hub speaks to others; nil for a hub that is by itself.
+  var domains: [String]?
 }
 
 /// The folder of a hub.

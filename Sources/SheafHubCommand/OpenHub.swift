@@ -25,7 +25,8 @@ struct HubOption: ParsableArguments {
           .busy, subject: "the store", reason: "is a copy of another one that is not whole",
           advice: "run sheaf-hub migrate again, in the folder of the hub that is copied")
       }
-      let hub = try await Hub(database: database, addresses: try folder.addresses(settings))
+      let hub = try await Hub(
+        database: database, addresses: try folder.addresses(settings), domains: settings.domains ?? [])
       try await body(OpenHub(hub: hub, folder: folder, settings: settings))
     }
     await database.close()

@@ -18,6 +18,8 @@ package struct Caller: Sendable {
   package let account: Int64?
   /// The Linux user as whose the door shows what others share; nil where it shows the user of the owner's file.
   package let user: User?
+  /// Whether it is a replica, which shows what was done on other machines: their hub tells of that.
+  let isReplica: Bool
   private let supplementary: @Sendable () -> [UInt32]
 
   /// - Parameter groups: supplementary groups, asked for only where owner and group do not decide.
@@ -25,6 +27,16 @@ package struct Caller: Sendable {
     uid: UInt32, gid: UInt32, umask: UInt32 = 0, thread: Int32, door: Int, account: Int64? = nil, user: User? = nil,
     groups: @escaping @Sendable () -> [UInt32]
   ) {
+    self.init(
+      uid: uid, gid: gid, umask: umask, thread: thread, door: door, account: account, user: user, isReplica: false,
+      groups: groups)
+  }
+
+  private init(
+    uid: UInt32, gid: UInt32, umask: UInt32 = 0, thread: Int32, door: Int, account: Int64?, user: User? = nil,
+    isReplica: Bool, groups: @escaping @Sendable () -> [UInt32]
+  ) {
+    self.isReplica = isReplica
     self.umask = umask
     self.door = door
     self.account = account
@@ -55,6 +67,11 @@ package struct Caller: Sendable {
   /// An account that asks through the API.
   static func api(_ account: Int64) -> Caller {
     Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, groups: { [] })
+  }
+
+  /// The replica of an account, which does what was done on other machines.
+  static func replica(_ account: Int64) -> Caller {
+    Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, isReplica: true, groups: { [] })
   }
 
   /// Whether a program goes on; false for 0, which is none.

@@ -203,13 +203,17 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   private func attempt<Value>(
     _ step: DurableStep, _ caller: Caller, _ time: Timestamp, _ body: (Change) throws -> Value
   ) throws -> Value {
-    var change: Change?
+    var (change, absent): (Change?, AbsentContents?)
     do {
       let value = try store.write(step) { rows in
         let begun = Change(self, by: caller, at: time, rows)
         change = begun
         try endNotedSessions(begun)
-        let value = try body(begun)
+        let value: Value
+        do { value = try body(begun) } catch let error as AbsentContents {
+          absent = error
+          throw error
+        }
         try begun.recordEndedNames()
         if let passed = latestTime.note(time) {
           try rows.setSetting(Self.latestTimeSetting, passed.nanoseconds)
@@ -222,7 +226,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
       return value
     } catch {
       change?.undo()
-      throw error
+      throw absent ?? error
     }
   }
 

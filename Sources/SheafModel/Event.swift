@@ -5,16 +5,22 @@ package struct Event: Hashable, Sendable, Codable {
 
   /// UUID in lower case, the same wherever and however often the event appears.
   package let id: String
-  /// The library, `sheaf://LIBRARY-ID`.
+  /// Whose log it is in: the library, `sheaf://LIBRARY-ID`, or, of a connected account, the zone of the item's owner.
   package let source: String
   package let type: EventType
   /// Id of the item that the event is about.
   package let subject: String
   /// When the action was done.
   package let time: Timestamp
-  /// Its number in the log, from 1, in the order of settlement.
+  /// Its number in that log, from 1, in the order of settlement. A hub numbers the events of each share anew for its
+  /// members.
   package let sequence: Int64
   package var data: EventDetails
+  /// Where it is in the log of the library that tells of it, to go on from: no part of the event. A library that has
+  /// the logs of connected accounts besides its own counts them all together.
+  package var position: Int64
+  /// Whether it was done here and the hub does not have it yet, so that it has no number.
+  package var isWaiting = false
 
   package init(
     id: String, source: String, type: EventType, subject: String, time: Timestamp, sequence: Int64, data: EventDetails
@@ -26,10 +32,11 @@ package struct Event: Hashable, Sendable, Codable {
     self.time = time
     self.sequence = sequence
     self.data = data
+    position = sequence
   }
 
   private enum CodingKeys: CodingKey {
-    case specversion, id, source, type, subject, time, sequence, datacontenttype, data
+    case specversion, id, source, type, subject, time, sequence, waiting, datacontenttype, data
   }
 
   package init(from decoder: any Decoder) throws {
@@ -44,6 +51,7 @@ package struct Event: Hashable, Sendable, Codable {
       subject: try container.decode(String.self, forKey: .subject),
       time: try container.decode(Timestamp.self, forKey: .time), sequence: number,
       data: try container.decode(EventDetails.self, forKey: .data))
+    isWaiting = try container.decodeIfPresent(Bool.self, forKey: .waiting) ?? false
   }
 
   package func encode(to encoder: any Encoder) throws {
@@ -57,6 +65,7 @@ package struct Event: Hashable, Sendable, Codable {
     let digits = "\(sequence)"
     let zeros = String(repeating: "0", count: max(0, Self.sequenceDigits - digits.utf8.count))
     try container.encode(zeros + digits, forKey: .sequence)
+    if isWaiting { try container.encode(true, forKey: .waiting) }
     try container.encode("application/json", forKey: .datacontenttype)
     try container.encode(data, forKey: .data)
   }
@@ -128,8 +137,21 @@ package struct EventDetails: Hashable, Sendable, Codable {
     }
   }
 
+  /// The machine on which it was done, as the hub knows it.
+  package struct Device: Hashable, Sendable, Codable {
+    package var id: String
+    package var name: String
+
+    package init(id: String, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+
   package var item: Item
   package var actor: Account
+  /// Of what was done to connected accounts' items.
+  package var device: Device?
   @OrNull package var share: Share? = nil
   package var version: Version?
   package var previousPath: String?

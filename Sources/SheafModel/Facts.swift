@@ -25,11 +25,14 @@ package struct LibrarySettings: Hashable, Sendable, Codable {
   package let keepVersions: Int64
   /// Whether a search looks into contents, too.
   package let searchContents: Bool
+  /// Bytes that contents of connected accounts may take on this machine; nil where nothing limits them.
+  @OrNull package var cache: Int64?
 
   package init(
     publicAddress: String?, defaultAccount: AccountHandle?, rapidSaves: RapidSavesSetting, keepDeleted: Int64,
-    keepVersions: Int64, searchContents: Bool
+    keepVersions: Int64, searchContents: Bool, cache: Int64?
   ) {
+    self.cache = cache
     self.searchContents = searchContents
     self.keepDeleted = keepDeleted
     self.keepVersions = keepVersions

@@ -14,6 +14,8 @@ package struct Notice: Hashable, Sendable, Codable {
   package private(set) var time: Timestamp
   /// Number of the last of them.
   package private(set) var sequence: Int64
+  /// Where that is in the library's log.
+  private var position: Int64 = 0
   /// The former name, if the name changed.
   private var formerName: String?
 
@@ -34,6 +36,7 @@ package struct Notice: Hashable, Sendable, Codable {
     count = 1
     time = event.time
     sequence = event.sequence
+    position = event.position
     formerName = event.data.previousName
   }
 
@@ -59,6 +62,7 @@ package struct Notice: Hashable, Sendable, Codable {
     count += 1
     time = event.time
     sequence = event.sequence
+    position = event.position
     return true
   }
 
@@ -78,7 +82,7 @@ package struct Notice: Hashable, Sendable, Codable {
       latest[event.subject] = notices.count
       notices.append(Notice(event, for: account))
     }
-    return notices.sorted { $0.sequence > $1.sequence }
+    return notices.sorted { $0.position > $1.position }
   }
 }
 

@@ -87,11 +87,14 @@ package struct SettingsChange: Hashable, Sendable, Codable {
   package let keepVersions: Int64?
   /// Whether a search looks into contents, too; nil leaves it as it is.
   package let searchContents: Bool?
+  /// Bytes that contents of connected accounts may take on this machine, negative for no limit; nil leaves it as it is.
+  package let cache: Int64?
 
   package init(
     publicAddress: String? = nil, defaultAccount: AccountHandle? = nil, rapidSaves: RapidSavesSetting? = nil,
-    keepDeleted: Int64? = nil, keepVersions: Int64? = nil, searchContents: Bool? = nil
+    keepDeleted: Int64? = nil, keepVersions: Int64? = nil, searchContents: Bool? = nil, cache: Int64? = nil
   ) {
+    self.cache = cache
     self.searchContents = searchContents
     self.publicAddress = publicAddress
     self.defaultAccount = defaultAccount

@@ -54,6 +54,8 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     case gone
     /// The process that owns the library does not answer.
     case unavailable
+    /// A hub has the contents, and cannot be reached (EHOSTUNREACH).
+    case unreachable
   }
 
   package let kind: Kind
@@ -110,6 +112,7 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     case .newerFormat: "was written by a newer version of Sheaf"
     case .gone: "was dropped by retention"
     case .unavailable: "does not answer"
+    case .unreachable: "is at a hub that cannot be reached"
     }
   }
 }

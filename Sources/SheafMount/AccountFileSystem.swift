@@ -36,6 +36,8 @@ final class AccountFileSystem: FileSystem {
   let generations = Generations()
   let pastFolders = PastFolders()
   let repeater: Repeater
+  /// Requests that wait for contents which a hub has.
+  let waiting: WaitingRequests
 
   /// Seconds for which the kernel may keep anything that changes only by requests or invalidations.
   static let forever = Entry.forever
@@ -43,8 +45,10 @@ final class AccountFileSystem: FileSystem {
   init(
     library: any InodeInterface, account: Int64, documents: Int64, door: Int, user: Caller.User,
     foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders, changedFolders: ChangedFolders,
-    keepsListings: Bool, directWrites: DirectWrites, accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater
+    keepsListings: Bool, directWrites: DirectWrites, accessTimes: AccessTimes, listsComputed: Bool, repeater: Repeater,
+    waiting: WaitingRequests
   ) {
+    self.waiting = waiting
     self.library = library
     self.account = account
     self.documents = documents
@@ -71,6 +75,8 @@ final class AccountFileSystem: FileSystem {
     // The kernel drops the pages below an asynchronous direct write only before it, not after it as well: pages that
     // somebody reads meanwhile would stay as they were (mm/filemap.c, `generic_file_direct_write`).
     options.asyncDirectIO = false
+    // Read-ahead of one file may wait for a hub; that of others goes on.
+    options.maximumBackground = 1024
     directWrites.connect(connection)
     return options
   }
@@ -229,17 +235,26 @@ final class AccountFileSystem: FileSystem {
     } catch {
       return reply.fail(error)
     }
-    reply.answer(timeout: Self.forever) { () throws(Errno) in
+    let body = { @Sendable [self] () throws -> FileAttributes in
       let ino = try changeable(node)
       let change = Library.AttributeChange(
         mode: changes.mode, uid: changes.uid, gid: changes.gid, size: changes.size,
         atime: changes.accessTime.map(Library.AttributeChange.Time.init),
         mtime: changes.modificationTime.map(Library.AttributeChange.Time.init))
-      let attributes = try translatedForNode {
-        try library.setAttributes(ino, change, handle: changes.handle?.rawValue, credentials(caller))
+      let attributes: Attributes
+      do {
+        attributes = try library.setAttributes(ino, change, handle: changes.handle?.rawValue, credentials(caller))
+      } catch let error as SheafError where error.kind == .notFound {
+        throw Errno.staleFileHandle
       }
       if change.mode != nil || change.uid != nil || change.gid != nil { restrictedFolders.noteChange(of: ino) }
       return FileAttributes(attributes)
+    }
+    answer(node, reply, body) { reply, result in
+      switch result {
+      case .success(let attributes): reply.succeed(attributes, timeout: Self.forever)
+      case .failure(let error): reply.fail(error)
+      }
     }
   }
 

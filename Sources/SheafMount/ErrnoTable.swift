@@ -28,6 +28,7 @@ extension Errno {
       case .busy: .resourceBusy
       case .readOnly: .readOnlyFileSystem
       case .badDescriptor: .badFileDescriptor
+      case .unreachable: .noRouteToHost
       }
   }
 }

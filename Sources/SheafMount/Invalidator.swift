@@ -28,11 +28,13 @@ final class Invalidator: Sendable {
   private let foreignNodes: ForeignNodes
   private let restrictedFolders: RestrictedFolders
   private let changedFolders: ChangedFolders
+  private let waiting: WaitingRequests
 
   init(
     library: any InodeInterface, account: Int64, foreignNodes: ForeignNodes, restrictedFolders: RestrictedFolders,
-    changedFolders: ChangedFolders
+    changedFolders: ChangedFolders, waiting: WaitingRequests
   ) {
+    self.waiting = waiting
     self.changedFolders = changedFolders
     self.library = library
     self.account = account
@@ -77,8 +79,10 @@ final class Invalidator: Sendable {
   private func tell(_ change: LibraryChange, by notifier: Notifier, _ door: Int) {
     switch change {
     case .contents(let ino), .saved(let ino):
+      waiting.end({ $0 == Node.inode(ino).id }, with: .staleFileHandle)
       _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: 0, length: 0)
     case .overwriting(let ino, let bytes):
+      waiting.end({ $0 == Node.inode(ino).id }, with: .staleFileHandle)
       let length = bytes.upperBound == .max ? 0 : Int64(bytes.count)
       _ = try? notifier.invalidateInode(Node.inode(ino).id, offset: bytes.lowerBound, length: length)
     case .attributes(let ino), .appearance(let ino):
@@ -89,7 +93,10 @@ final class Invalidator: Sendable {
       for ino in inos {
         let node = Node.inode(ino)
         let isSeen = isSeen(node)
-        if !isSeen { library.locks.revoked(node.id.rawValue, door: door) }
+        if !isSeen {
+          library.locks.revoked(node.id.rawValue, door: door)
+          waiting.end({ $0 == node.id }, with: .permissionDenied)
+        }
         // The kernel has it from when it was the account's own.
         let isKnown = (try? notifier.invalidateInode(node.id, offset: isSeen ? -1 : 0, length: 0)) ?? false
         if isKnown { foreignNodes.note(node.id) }
@@ -107,6 +114,7 @@ final class Invalidator: Sendable {
       forget(Array(owner.handle.description.utf8), in: .shared)
     case .access:
       // The library refuses already; now the kernel forgets, pages and mappings too (rule 5 of docs/ARCHITECTURE.md).
+      if !waiting.isEmpty { waiting.end({ !isSeen(Node($0)) }, with: .permissionDenied) }
       for node in foreignNodes.nodes {
         let isSeen = isSeen(Node(node))
         if !isSeen { library.locks.revoked(node.rawValue, door: door) }

@@ -31,6 +31,7 @@ package final class LibraryMount: Sendable {
   private let restrictedFolders: RestrictedFolders
   private let changedFolders: ChangedFolders
   private let repeater: Repeater
+  private let waiting: WaitingRequests
   private let isReadOnly: Bool
   private let door: Int
   private let ended = Mutex<(isEnded: Bool, actions: [@Sendable () -> Void])>((false, []))
@@ -47,7 +48,11 @@ package final class LibraryMount: Sendable {
   /// Prepares a mount.
   ///
   /// - Throws: `notFound` for an account that the library does not have; `invalid` for unknown options.
-  package init(library: any InodeInterface, account: AccountHandle, options: Options) throws {
+  ///
+  /// - Parameter contents: Who fetches contents that are not on this machine; nil where nobody does.
+  package init(
+    library: any InodeInterface, contents: (any ContentsSource)? = nil, account: AccountHandle, options: Options
+  ) throws {
     self.library = library
     self.account = account
     isReadOnly = options.readOnly
@@ -67,15 +72,18 @@ package final class LibraryMount: Sendable {
     self.restrictedFolders = restrictedFolders
     let changedFolders = ChangedFolders(expiresNames: expiresNames)
     self.changedFolders = changedFolders
+    let waiting = WaitingRequests(source: contents)
+    self.waiting = waiting
     let invalidator = Invalidator(
       library: library, account: number, foreignNodes: foreignNodes, restrictedFolders: restrictedFolders,
-      changedFolders: changedFolders)
+      changedFolders: changedFolders, waiting: waiting)
     self.invalidator = invalidator
     let repeater = Repeater(library: library, account: number, changedFolders: changedFolders)
     self.repeater = repeater
     door = library.observe(account: number) { news in
-      repeater.post(news)
+      // Whoever is told of a change and looks finds it: the kernel forgets what it had before.
       invalidator.post(news.map(\.change))
+      repeater.post(news)
     }
     var mountOptions = SessionOptions(source: library.location.path)
     mountOptions.allowOther = allowsOthers
@@ -89,7 +97,7 @@ package final class LibraryMount: Sendable {
           restrictedFolders: restrictedFolders, changedFolders: changedFolders, keepsListings: !expiresNames,
           directWrites: DirectWrites(invalidator: invalidator),
           accessTimes: AccessTimes(options.extra), listsComputed: !options.extra.contains(Self.namedAttributes),
-          repeater: repeater),
+          repeater: repeater, waiting: waiting),
         options: mountOptions,
         logger: Logger(label: "sheaf.fuse"))
     } catch {
@@ -174,6 +182,7 @@ package final class LibraryMount: Sendable {
   package func stop() { session.exit() }
 
   private func finish() {
+    waiting.endAll()
     invalidator.disconnect()
     restrictedFolders.disconnect()
     changedFolders.disconnect()

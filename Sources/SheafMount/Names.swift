@@ -328,7 +328,7 @@ extension AccountFileSystem {
     _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID, flags: RenameFlags,
     caller: RequestContext, reply: consuming EmptyReply
   ) {
-    reply.answer { () throws(Errno) in
+    let body = { @Sendable [self] () throws in
       if let replay = try repeater.serveNames(caller) {
         let replaced = replay.view[.init(folder: newParent, name: newName)]
         if !flags.contains(.exchange), case .inode(let folder, _)?? = replaced, folder.mode & S_IFMT == S_IFDIR {
@@ -337,35 +337,31 @@ extension AccountFileSystem {
         return
       }
       guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
-        throw .invalidArgument
+        throw Errno.invalidArgument
       }
       if case .sharedOwner(let owner) = Node(parent) {
         // An entry gets another name for this account alone, and cannot be moved.
-        guard parent == newParent, !flags.contains(.exchange) else { throw .notPermitted }
-        return try translated {
-          try library.renameSharedEntry(
-            account, owner: owner, name.bytes, to: newName.bytes, flags.contains(.noReplace) ? .noReplace : .replace,
-            credentials(caller))
-        }
+        guard parent == newParent, !flags.contains(.exchange) else { throw Errno.notPermitted }
+        return try library.renameSharedEntry(
+          account, owner: owner, name.bytes, to: newName.bytes, flags.contains(.noReplace) ? .noReplace : .replace,
+          credentials(caller))
       }
       if let folder = Node(parent).trashFolder {
         // Out of the trash is back into the tree.
-        if flags.contains(.exchange) { throw .invalidArgument }
+        if flags.contains(.exchange) { throw Errno.invalidArgument }
         let to = try changeable(newParent)
-        return try translated {
-          try library.recover(name.bytes, deletedFrom: folder, to: to, newName.bytes, credentials(caller))
-        }
+        return try library.recover(name.bytes, deletedFrom: folder, to: to, newName.bytes, credentials(caller))
       }
       let from = try changeable(parent)
       let to = try changeable(newParent)
       let mode: Library.RenameMode =
         flags.contains(.noReplace) ? .noReplace : flags.contains(.exchange) ? .exchange : .replace
-      let replaced = try translated {
-        try library.rename(from, name.bytes, to: to, newName.bytes, mode, credentials(caller))
-      }
+      let replaced = try library.rename(
+        from, name.bytes, to: to, newName.bytes, mode, credentials(caller))
       if let replaced { generations.noteDead(replaced) }
       restrictedFolders.noteMove(from, to)
       changedFolders.noteMove(from, to)
     }
+    answer(parent, reply, body, Self.give)
   }
 }

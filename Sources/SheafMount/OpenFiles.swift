@@ -103,32 +103,71 @@ extension AccountFileSystem {
   func read(
     _ node: NodeID, handle: FileHandle, offset: Int64, size: Int, caller: RequestContext, reply: consuming DataReply
   ) {
-    reply.fill(capacity: size) { (buffer) throws(Errno) in
-      try translated {
-        if let reader = listings.reader(handle) { return try library.read(reader, at: offset, into: buffer) }
-        return try library.read(handle.rawValue, at: offset, into: buffer)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+    defer { buffer.deallocate() }
+    let absent: AbsentContents
+    switch Attempt({ try readNow(handle, offset, buffer) }) {
+    case .done(let count): return reply.succeed(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    case .failed(let error): return reply.fail(error)
+    case .absent(let contents): absent = contents
+    }
+    let body = { @Sendable [self] () throws -> [UInt8] in
+      try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+        count = try readNow(
+          handle, offset, UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[..<size])))
       }
     }
+    answerLater(node, reply, absent, body) { reply, result in
+      switch result {
+      case .success(let bytes): reply.succeed(bytes)
+      case .failure(let error): reply.fail(error)
+      }
+    }
+  }
+
+  private func readNow(_ handle: FileHandle, _ offset: Int64, _ buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    if let reader = listings.reader(handle) { return try library.read(reader, at: offset, into: buffer) }
+    return try library.read(handle.rawValue, at: offset, into: buffer)
   }
 
   func write(
     _ node: NodeID, handle: FileHandle, offset: Int64, data: UnsafeRawBufferPointer, origin: WriteOrigin,
     caller: RequestContext, reply: consuming WriteReply
   ) {
-    reply.answer { () throws(Errno) in
-      // Pages of a mapping are written back to their places, even by a handle that appends.
-      let direct = Node(node).ino.flatMap { !origin.isWriteBack && directWrites.contains($0) ? $0 : nil }
-      try translated {
-        try library.write(
-          handle.rawValue, at: offset, data, appends: origin.openFlags.appends && !origin.isWriteBack,
-          isWriteBack: origin.isWriteBack, by: caller.uid != 0 && !origin.isWriteBack ? credentials(caller) : nil,
-          clearsCapability: direct != nil)
-        guard let direct else { return }
-        directWrites.wrote(direct)
-        if origin.openFlags.synchronizes { try library.fsync(direct) }
-      }
-      return data.count
+    let absent: AbsentContents
+    switch Attempt({ try writeNow(node, handle, offset, data, origin, caller) }) {
+    case .done: return reply.succeed(data.count)
+    case .failed(let error): return reply.fail(error)
+    case .absent(let contents): absent = contents
     }
+    let bytes = [UInt8](data)
+    let body = { @Sendable [self] () throws -> Int in
+      try bytes.withUnsafeBytes { try writeNow(node, handle, offset, $0, origin, caller) }
+      return bytes.count
+    }
+    answerLater(node, reply, absent, body, Self.give)
+  }
+
+  private static func give(_ reply: consuming WriteReply, _ result: Result<Int, Errno>) {
+    switch result {
+    case .success(let count): reply.succeed(count)
+    case .failure(let error): reply.fail(error)
+    }
+  }
+
+  private func writeNow(
+    _ node: NodeID, _ handle: FileHandle, _ offset: Int64, _ data: UnsafeRawBufferPointer, _ origin: WriteOrigin,
+    _ caller: RequestContext
+  ) throws {
+    // Pages of a mapping are written back to their places, even by a handle that appends.
+    let direct = Node(node).ino.flatMap { !origin.isWriteBack && directWrites.contains($0) ? $0 : nil }
+    try library.write(
+      handle.rawValue, at: offset, data, appends: origin.openFlags.appends && !origin.isWriteBack,
+      isWriteBack: origin.isWriteBack, by: caller.uid != 0 && !origin.isWriteBack ? credentials(caller) : nil,
+      clearsCapability: direct != nil)
+    guard let direct else { return }
+    directWrites.wrote(direct)
+    if origin.openFlags.synchronizes { try library.fsync(direct) }
   }
 
   func flush(
@@ -169,7 +208,7 @@ extension AccountFileSystem {
     _ node: NodeID, handle: FileHandle, mode: FallocateMode, offset: Int64, length: Int64, caller: RequestContext,
     reply: consuming EmptyReply
   ) {
-    reply.answer { () throws(Errno) in
+    let body = { @Sendable [self] () throws in
       let allocation: Library.Allocation =
         switch mode {
         case []: .preallocate(keepsSize: false)
@@ -177,11 +216,19 @@ extension AccountFileSystem {
         case [.punchHole, .keepSize]: .punchHole
         case .zeroRange: .zero(keepsSize: false)
         case [.zeroRange, .keepSize]: .zero(keepsSize: true)
-        default: throw .notSupported
+        default: throw Errno.notSupported
         }
       let (end, overflow) = offset.addingReportingOverflow(length)
-      guard !overflow else { throw .fileTooLarge }
-      try translated { try library.allocate(handle.rawValue, offset..<end, allocation) }
+      guard !overflow else { throw Errno.fileTooLarge }
+      try library.allocate(handle.rawValue, offset..<end, allocation)
+    }
+    answer(node, reply, body, Self.give)
+  }
+
+  static func give(_ reply: consuming EmptyReply, _ result: Result<Void, Errno>) {
+    switch result {
+    case .success: reply.succeed()
+    case .failure(let error): reply.fail(error)
     }
   }
 
@@ -203,18 +250,17 @@ extension AccountFileSystem {
   func copyFileRange(
     from source: FileRange, to target: FileRange, length: Int, caller: RequestContext, reply: consuming WriteReply
   ) {
-    reply.answer { () throws(Errno) in
+    let body = { @Sendable [self] () throws -> Int in
       // The kernel itself copies out of a version.
-      guard Node(source.node).ino != nil, Node(target.node).ino != nil else { throw .notSupported }
+      guard Node(source.node).ino != nil, Node(target.node).ino != nil else { throw Errno.notSupported }
       // The reply counts in 32 bits.
       let count = Int64(min(length, 1 << 30))
       return Int(
-        try translated {
-          try library.copy(
-            from: source.handle.rawValue, at: source.offset, to: target.handle.rawValue, at: target.offset,
-            count: count)
-        })
+        try library.copy(
+          from: source.handle.rawValue, at: source.offset, to: target.handle.rawValue, at: target.offset,
+          count: count))
     }
+    answer(source.node, reply, body, Self.give)
   }
 }
 

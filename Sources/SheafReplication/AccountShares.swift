@@ -12,6 +12,8 @@ import Synchronization
 final class AccountShares: Sendable {
   /// How long it waits for shared items that are not here yet, and for people who may undo that they left.
   private static let pauses = (items: Duration.milliseconds(100), departures: Duration.seconds(1))
+  /// How long it waits before it asks the hub of a share again that could not be asked.
+  private static let elsewhere = Duration.seconds(5)
   /// How long what was done in a share may take to be sent after the account left it.
   private static let patience = Duration.seconds(30)
   /// Between two attempts after a failure, at first and at most.
@@ -22,6 +24,12 @@ final class AccountShares: Sendable {
     let task: Task<Void, Never>
     /// How far the hub says that the share's feed goes.
     var number: Int64
+  }
+
+  /// A share at another hub than the account's own.
+  private struct Guest: Hashable {
+    let share: WireID
+    let hub: HubIdentity
   }
 
   private struct State {
@@ -40,6 +48,14 @@ final class AccountShares: Sendable {
     /// How often a reading of the inbox was asked for.
     var asked = 0
     var waiting: [(number: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+    /// Clients of shares at other hubs.
+    var guests: [Guest: DeviceClient] = [:]
+    /// Whether their connections ended for good.
+    var isShut = false
+    /// Whether a hub of such a share could not be asked.
+    var isAsking = false
+    /// The number of the inbox when keys for such shares were deposited last.
+    var deposited: Int64?
     var isOver = false
   }
 
@@ -49,15 +65,19 @@ final class AccountShares: Sendable {
   private let client: DeviceClient
   private let threads: NIOThreadPool
   private let serials: @Sendable (WireID) -> SerialFile
+  private let keys: KeyFile
   private let logger: Logger
   private let state = Mutex(State())
   private let signal = WakeSignal()
 
-  /// - Parameter serials: Where the serials of a share's sends are noted.
+  /// - Parameters:
+  ///   - serials: Where the serials of a share's sends are noted.
+  ///   - keys: Where the keys are that stand for the device at other hubs.
   init(
     _ own: ReplicaEngine, _ number: Int64, _ library: Library, threads: NIOThreadPool,
-    serials: @escaping @Sendable (WireID) -> SerialFile, logger: Logger
+    serials: @escaping @Sendable (WireID) -> SerialFile, keys: KeyFile, logger: Logger
   ) {
+    self.keys = keys
     self.own = own
     self.number = number
     self.library = library
@@ -65,6 +85,36 @@ final class AccountShares: Sendable {
     self.serials = serials
     self.logger = logger
     client = own.client
+  }
+
+  /// The client by which a share is asked about: at the account's hub, or at the one that has the share.
+  func client(of share: WireID) async throws -> DeviceClient {
+    try guest(of: share, at: try await call { library, number in try library.hub(of: share, for: number) })
+  }
+
+  /// - Parameter hub: Where the share is; nil for the account's own hub.
+  private func guest(of share: WireID, at hub: String?) throws -> DeviceClient {
+    guard let hub else { return client }
+    guard let identity = HubIdentity(elsewhere: hub) else {
+      throw SheafError(.inputOutput, subject: own.hub, reason: "names a hub of a share that is none")
+    }
+    let guest = Guest(share: share, hub: identity)
+    return try state.withLock { state in
+      if state.isShut { throw CancellationError() }
+      if let known = state.guests[guest] { return known }
+      let made = DeviceClient(client, guestOf: share, at: identity, keys: keys)
+      state.guests[guest] = made
+      return made
+    }
+  }
+
+  /// Ends the connections to other hubs; it must have ended before.
+  func shutdown() async {
+    let guests = state.withLock { state in
+      defer { (state.guests, state.isShut) = ([:], true) }
+      return Array(state.guests.values)
+    }
+    for guest in guests { await guest.shutdown() }
   }
 
   /// Whether all that the hub said of shares is shown.
@@ -158,6 +208,7 @@ final class AccountShares: Sendable {
         state.suspended = []
       }
     }
+    try await depositKeys()
     wakeEngines()
     let isOut = engines.contains(where: \.isOut)
     if !isNew, isShown, !isOut, try await !call({ try $0.isLeaving($1) }) { return nil }
@@ -176,7 +227,7 @@ final class AccountShares: Sendable {
         continue
       }
       do {
-        try await client.removeParticipant(own.account, of: share)
+        try await client(of: share).removeParticipant(own.account, of: share)
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
         // It had ended before.
       }
@@ -184,7 +235,24 @@ final class AccountShares: Sendable {
     }
     if isSending { return Self.pauses.departures }
     if !duties.left.isEmpty { return .zero }
-    return waiting > 0 ? Self.pauses.items : duties.isLeaving ? Self.pauses.departures : nil
+    if waiting > 0 { return Self.pauses.items }
+    if duties.isLeaving { return Self.pauses.departures }
+    guard state.withLock(\.isAsking) else { return nil }
+    state.withLock { $0.readInbox = nil }
+    return Self.elsewhere
+  }
+
+  /// Deposits keys for shares of other hubs; an invitation to one may have taken some.
+  private func depositKeys() async throws {
+    let (inbox, deposited) = state.withLock { ($0.readInbox, $0.deposited) }
+    guard inbox != deposited else { return }
+    do {
+      try await client.depositKeys(from: keys)
+    } catch let error where !(error is CancellationError) {
+      // Without them everything else goes on.
+      logger.warning("no keys are deposited", metadata: ["account": "\(own.account)", "error": "\(error)"])
+    }
+    state.withLock { $0.deposited = inbox }
   }
 
   /// Whether the hub has what was done in a share before the account left it: what the same program deleted on the way
@@ -207,13 +275,17 @@ final class AccountShares: Sendable {
     let inbox = try await client.inbox()
     var states: [ShareState] = []
     let known = try await call { library, number in try library.noted(of: number) }
+    state.withLock { $0.isAsking = false }
     for entry in inbox.entries where entry.acceptance == .accepted {
       // Of the others nothing has changed.
       if let tag = entry.offer?.tag, known[entry.share] == tag { continue }
       do {
-        states.append(try await client.share(entry.share))
+        states.append(try await guest(of: entry.share, at: entry.hub).share(entry.share))
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
         // It ended meanwhile, or its item is deleted.
+      } catch is HubFailure where entry.hub != nil {
+        // One hub that is away holds up no other.
+        state.withLock { $0.isAsking = true }
       }
     }
     let read = states
@@ -222,6 +294,8 @@ final class AccountShares: Sendable {
       try library.noteHub(hub, of: number)
       try library.noteInbox(inbox.entries, read, of: number)
     }
+    // The logs tell of what changed in shares.
+    own.log.wake()
   }
 
   private func follow(_ share: FollowedShare) async throws {
@@ -230,23 +304,41 @@ final class AccountShares: Sendable {
       try await end(share)
       state.withLock { _ = $0.suspended.insert(share.share) }
     }
+    let guest = try await client(of: share.share)
     state.withLock { state in
       guard state.running[share.share] == nil, !state.suspended.contains(share.share) else { return }
       let engine = ReplicaEngine(
-        own.account, .share(share), share.account, library, client, gate: own.gate, threads: threads,
+        own.account, .share(share), share.account, library, guest, log: own.log, gate: own.gate, threads: threads,
         serials: serials(share.share), logger: logger)
+      let isElsewhere = guest !== client
       let task = Task { [signal] in
-        await engine.run()
+        await withTaskGroup(of: Void.self) { group in
+          group.addTask { await engine.run() }
+          if isElsewhere { group.addTask { await Self.follow(share.share, guest, engine) } }
+          await group.next()
+          group.cancelAll()
+        }
         signal.raise()
       }
       state.running[share.share] = Running(engine: engine, task: task, number: -1)
     }
   }
 
+  /// Wakes the replica of a share at another hub whenever its feed goes on.
+  private static func follow(_ share: WireID, _ client: DeviceClient, _ engine: ReplicaEngine) async {
+    // Of the end of a right the engine hears as it reads.
+    for await _ in client.news(of: share) { engine.wake(readsFeed: true) }
+  }
+
   private func end(_ share: FollowedShare) async throws {
-    let running = state.withLock { $0.running.removeValue(forKey: share.share) }
+    let (running, guests) = state.withLock { state in
+      let guests = state.guests.filter { $0.key.share == share.share }
+      for guest in guests.keys { state.guests[guest] = nil }
+      return (state.running.removeValue(forKey: share.share), guests)
+    }
     running?.task.cancel()
     await running?.task.value
+    for guest in guests.values { await guest.shutdown() }
     try await call { library, _ in try library.endShare(share) }
   }
 

@@ -46,11 +46,14 @@ extension ReplicaEngine {
       case .label(let version, let label): try await client.label(version, of: request.item, as: label)
       case .purgeVersion(let version): try await client.purge(version, of: request.item)
       case .purge: try await client.purge(request.item)
+      case .comment(let comment):
+        try await client.comment(comment, on: request.item, in: subject.scope)
+        readLog()
       }
     } catch let failure as HubFailure {
       switch failure.kind {
       case .refused(.notFound): return  // The hub has nothing of it.
-      case .refused(.conflict), .refused(.invalid), .refused(.method):
+      case .refused(.conflict), .refused(.invalid), .refused(.method), .refused(.forbidden):
         tell("id:\(request.item): \(failure)")
       default: throw failure
       }
@@ -94,10 +97,11 @@ extension ReplicaEngine {
 
   /// Fetches versions, as far as the hub still has them.
   private func fetch(_ versions: [ItemVersion], _ due: DueHistory) async throws {
-    for version in versions where version.size == 0 {
+    let fetches = try await call { try $0.fetchesHistory(due, of: $1) }
+    for version in versions where version.size == 0 || !fetches {
       try await call { try $0.addVersion(version, to: due, of: $1, contents: nil) }
     }
-    let whole = versions.filter { $0.size > 0 }
+    let whole = fetches ? versions.filter { $0.size > 0 } : []
     guard !whole.isEmpty else { return }
     var handle: UInt64?
     var offset: Int64 = 0

@@ -12,12 +12,15 @@ struct HubSharing: Sendable {
   private static let pause = Duration.milliseconds(50)
 
   private let shares: AccountShares
+  /// The account's own hub. About what others share, the hub is asked that has it.
   private let client: DeviceClient
 
   init(_ shares: AccountShares) {
     self.shares = shares
     client = shares.own.client
   }
+
+  private func client(of share: WireID) async throws -> DeviceClient { try await shares.client(of: share) }
 
   private func asked<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
@@ -45,12 +48,16 @@ struct HubSharing: Sendable {
           try await invite(change, to: state)
         } catch {
           // Nobody else takes part, so it began just now.
-          if state.participants.count == 1 { try? await client.stopSharing(state.share) }
+          if state.participants.count == 1 {
+            try? await client.stopSharing(state.share)
+            // The hub's stream may have told of it meanwhile.
+            try? await shares.refresh()
+          }
           throw error
         }
       case .share(let share, _, let item, let top, let isItem):
         guard isItem else { throw Self.isPart(path, of: top) }
-        try await invite(change, to: try await client.share(share))
+        try await invite(change, to: try await client(of: share).share(share))
         if change.changesSettings { _ = try await client.share(item: item, change.settings) }
       }
       try await shares.refresh()
@@ -67,12 +74,12 @@ struct HubSharing: Sendable {
       for handle in change.with {
         let isThere = state.participants.contains { $0.handle == handle.description && $0.acceptance != .removed }
         if isThere, change.permission == nil { continue }
-        _ = try await client.setParticipant(
+        _ = try await client(of: state.share).setParticipant(
           handle, of: state.share, ParticipantSettings(permission: change.permission.map(\.wire)))
         if !isThere { invited.append(handle) }
       }
     } catch {
-      for handle in invited { try? await client.removeParticipant(handle, of: state.share) }
+      for handle in invited { try? await client(of: state.share).removeParticipant(handle, of: state.share) }
       throw error
     }
   }
@@ -91,14 +98,14 @@ struct HubSharing: Sendable {
           .notPermitted, subject: "\(path)", reason: "is shared as a part of \(top)",
           advice: "to leave all of that: sheaf leave \(top.shellWord)")
       }
-      try await client.removeParticipant(shares.own.account, of: share)
+      try await client(of: share).removeParticipant(shares.own.account, of: share)
     }
   }
 
   func setParticipant(_ path: ItemPath, _ settings: ParticipantChange, isNew: Bool) async throws -> Participant {
     let participant = try await change(path) { share, _, _ in
       if !isNew {
-        let state = try await client.share(share)
+        let state = try await client(of: share).share(share)
         let isThere = state.participants.contains {
           $0.handle == settings.handle.description && $0.acceptance != .removed
         }
@@ -108,7 +115,7 @@ struct HubSharing: Sendable {
             advice: "`sheaf participants` shows who does")
         }
       }
-      return try await client.setParticipant(
+      return try await client(of: share).setParticipant(
         settings.handle, of: share,
         ParticipantSettings(permission: settings.permission.map(\.wire), role: settings.role?.wire))
     }
@@ -118,19 +125,19 @@ struct HubSharing: Sendable {
   }
 
   func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) async throws {
-    try await change(path) { share, _, _ in try await client.removeParticipant(handle, of: share) }
+    try await change(path) { share, _, _ in try await client(of: share).removeParticipant(handle, of: share) }
   }
 
   func inviteOnce(_ path: ItemPath, permission: SharePermission?) async throws -> OneTimeLink {
     let facts = try await change(path) { share, _, _ in
-      try await client.inviteOnce(to: share, OneTimeLinkSettings(permission: permission.map(\.wire)))
+      try await client(of: share).inviteOnce(to: share, OneTimeLinkSettings(permission: permission.map(\.wire)))
     }
     return OneTimeLink(
       url: facts.url, permission: facts.permission.local, expires: Timestamp(rfc3339: facts.expires) ?? Self.now)
   }
 
   func revokeOneTimeLinks(_ path: ItemPath) async throws {
-    try await change(path) { share, _, _ in try await client.revokeLinks(to: share) }
+    try await change(path) { share, _, _ in try await client(of: share).revokeLinks(to: share) }
   }
 
   // MARK: - Those who ask
@@ -143,7 +150,7 @@ struct HubSharing: Sendable {
   }
 
   private func requests(for share: WireID, at path: String) async throws -> [AccessRequest] {
-    try await client.requests(for: share).compactMap { request in
+    try await client(of: share).requests(for: share).compactMap { request in
       guard let handle = try? AccountHandle(request.handle), let time = Timestamp(rfc3339: request.time) else {
         return nil
       }
@@ -165,9 +172,9 @@ struct HubSharing: Sendable {
 
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws {
     try await change(path) { share, _, _ in
-      try await client.answer(answer.answer.wire, to: answer.handle, of: share)
+      try await client(of: share).answer(answer.answer.wire, to: answer.handle, of: share)
       if answer.answer == .approve, let permission = answer.permission {
-        _ = try await client.setParticipant(
+        _ = try await client(of: share).setParticipant(
           answer.handle, of: share, ParticipantSettings(permission: permission.wire))
       }
     }
@@ -177,9 +184,9 @@ struct HubSharing: Sendable {
 
   func inspect(_ url: String) async throws -> ShareOffer {
     try await asked {
-      let offer = try await client.offer(url)
-      guard let owner = try? AccountHandle(offer.owner) else { throw SheafError(.inputOutput, subject: "the link") }
       let entry = try await client.inbox().entries.first { $0.offer?.url == url }
+      let offer = try await asker(entry).offer(url)
+      guard let owner = try? AccountHandle(offer.owner) else { throw SheafError(.inputOutput, subject: "the link") }
       var path: String?
       if let share = entry?.share {
         path = try await shares.call { library, number in try library.sharePath(share, for: number) }
@@ -196,10 +203,17 @@ struct HubSharing: Sendable {
     }
   }
 
+  /// Who asks about a link: where it leads to a share of another hub, the account was invited.
+  private func asker(_ entry: InboxEntry?) async throws -> DeviceClient {
+    guard let entry, entry.hub != nil else { return client }
+    return try await client(of: entry.share)
+  }
+
   func accept(_ url: String) async throws -> AcceptResult {
     try await asked {
-      let offer = try await client.offer(url)
-      let answer = try await client.accept(url)
+      let asker = try await asker(try await client.inbox().entries.first { $0.offer?.url == url })
+      let offer = try await asker.offer(url)
+      let answer = try await asker.accept(url)
       let owner = try? AccountHandle(offer.owner)
       guard let share = answer.share, !answer.requested else {
         return AcceptResult(path: nil, title: nil, owner: nil, permission: nil, requested: true)

@@ -69,11 +69,16 @@ extension LibraryConnections {
     try await sharing(link: url, account)?.accept(url)
   }
 
-  /// The hub of an account, if a link is one of that hub.
-  private func sharing(link url: String, _ account: AccountHandle) throws -> HubSharing? {
-    guard case .address(let address) = try ShareURL(url).place, let shares = try connected(account),
-      shares.own.client.device.hub.address.description == address
-    else { return nil }
-    return HubSharing(shares)
+  /// The hub of an account, if a link is one of that hub, or of another one whose share the account was invited to.
+  private func sharing(link url: String, _ account: AccountHandle) async throws -> HubSharing? {
+    guard case .address(let address) = try ShareURL(url).place, let shares = try connected(account) else { return nil }
+    if shares.own.client.device.hub.address.description == address { return HubSharing(shares) }
+    func isInvited() async throws -> Bool {
+      try await shares.call { library, number in try library.isElsewhere(url, for: number) }
+    }
+    if try await isInvited() { return HubSharing(shares) }
+    // The invitation may not be here yet. A hub that is away tells of none.
+    try? await shares.refresh()
+    return try await isInvited() ? HubSharing(shares) : nil
   }
 }

@@ -78,20 +78,23 @@ package final class LibraryConnections: ConnectionController {
   @discardableResult
   private func begin(_ account: Int64, _ key: DeviceKeyFile) throws -> AccountShares {
     let device = try key.file.read()
-    let client = DeviceClient(device)
+    let (client, gate) = (DeviceClient(device), PauseGate())
+    let log = AccountLog(device.handle, account, library, client, gate: gate, threads: threads, logger: logger)
     let engine = ReplicaEngine(
-      device.handle, .zone, account, library, client, gate: PauseGate(), threads: threads,
-      serials: key.serials, logger: logger)
+      device.handle, .zone, account, library, client, log: log, gate: gate, threads: threads, serials: key.serials,
+      logger: logger)
     let shares = AccountShares(
-      engine, account, library, threads: threads, serials: { key.serials(ofShare: $0) }, logger: logger)
+      engine, account, library, threads: threads, serials: { key.serials(ofShare: $0) }, keys: key.keys, logger: logger)
     // An account that is not connected any more is none that goes on.
     if let pace = try? library.replicaPace(account) { shares.set(pace) }
     let task = Task {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await engine.run() }
         group.addTask { await shares.run() }
+        group.addTask { await log.run() }
         await group.waitForAll()
       }
+      await shares.shutdown()
       await client.shutdown()
     }
     running.withLock { $0[account] = Running(shares: shares, task: task) }
@@ -184,7 +187,7 @@ package final class LibraryConnections: ConnectionController {
     await former.task.value
   }
 
-  package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws {
+  package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws -> Int {
     let account = try library.number(of: handle)
     guard let replica = try library.replica(account) else {
       throw SheafError(.notFound, subject: "\(handle)", reason: "is connected to no hub")
@@ -199,8 +202,10 @@ package final class LibraryConnections: ConnectionController {
     let device = try library.replicaDevice(account)
     let key = try WireID(bytes: replica.zone).map { try self.key(account, $0) }
     try library.disconnect(account)
+    let removed = try library.removeAbsent(of: account)
     // The file that this one is a copy of may be the device still.
     if device?.isOriginal ?? true { try key?.remove() }
+    return removed
   }
 
   private static func items(_ count: Int64) -> String { count == 1 ? "1 item" : "\(count) items" }
@@ -262,13 +267,26 @@ package final class LibraryConnections: ConnectionController {
     try library.saveClosed()
     shares.wake()
     for engine in [shares.own] + shares.engines { engine.wake(readsFeed: true) }
+    shares.own.log.wake()
     return try await status(of: shares)
+  }
+
+  package func fetch(_ absent: AbsentContents) async throws {
+    guard let replica = try library.replica(absent.account),
+      let shares = try connected(library.connectedHandle(replica.reader ?? absent.account)),
+      let engine = ([shares.own] + shares.engines).first(where: { $0.number == absent.account })
+    else {
+      throw SheafError(
+        .unreachable, subject: "contents", reason: "are at a hub with which this process has no connection",
+        advice: "see how it is: sheaf status")
+    }
+    try await engine.fetchOnDemand(absent)
   }
 
   /// How an account is with its hub, with the shares of others that it takes part in.
   private func status(of shares: AccountShares) async throws -> ConnectionStatus {
     var status = try await shares.own.status()
-    status.isSettled = status.isSettled && shares.isSettled
+    status.isSettled = status.isSettled && shares.isSettled && shares.own.log.isSettled
     for engine in shares.engines {
       let other = try await engine.status()
       status.unsent += other.unsent
@@ -329,6 +347,9 @@ private struct DeviceKeyFile: Sendable {
 
   var serials: SerialFile { SerialFile("\(name).serial") }
 
+  /// The keys that stand for the device in shares of other hubs.
+  var keys: KeyFile { KeyFile("\(name).keys") }
+
   /// The serials of sends to a share of somebody else's.
   func serials(ofShare share: WireID) -> SerialFile { SerialFile("\(name)-\(share).serial") }
 
@@ -337,7 +358,7 @@ private struct DeviceKeyFile: Sendable {
     let start = "\(name.dropFirst(folder.count + 1))-"
     let shares = isNamed ? (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] : []
     for path in shares.filter({ $0.hasPrefix(start) && $0.hasSuffix(".serial") }).map({ "\(folder)/\($0)" })
-      + ["\(name).serial", file.path]
+      + ["\(name).serial", "\(name).keys", file.path]
     {
       guard unlink(path) == 0 || errno == ENOENT else { throw SheafError(systemError: errno, subject: path.printable) }
     }

@@ -56,6 +56,9 @@ final class ReplicaEngine: Sendable {
     /// Whether it ended since the hub says that there is no such share for the account.
     var isOut = false
     var full: Full?
+    /// After which contents the search for those that are to come goes on, and the wake-up before which it began; nil
+    /// once it found no more.
+    var search: (after: Int64, wakes: Int)? = (0, 0)
   }
 
   /// The hub has no room: until a moment nothing but deletions is sent. Everything else goes on.
@@ -76,7 +79,7 @@ final class ReplicaEngine: Sendable {
   let account: AccountHandle
   let subject: Subject
   /// The account whose `Documents` the replica is.
-  private let number: Int64
+  let number: Int64
   private let library: any ReplicaLibrary
   let client: DeviceClient
   private let threads: NIOThreadPool
@@ -90,11 +93,16 @@ final class ReplicaEngine: Sendable {
   let news: AsyncStream<FeedNews>
   private let told: AsyncStream<FeedNews>.Continuation
   private let ahead = FetchedContents()
+  private let demand = ContentsDemand()
+  /// The account's logs at the hub.
+  let log: AccountLog
 
   init(
     _ account: AccountHandle, _ subject: Subject, _ number: Int64, _ library: any ReplicaLibrary,
-    _ client: DeviceClient, gate: PauseGate, threads: NIOThreadPool, serials: SerialFile, logger: Logger
+    _ client: DeviceClient, log: AccountLog, gate: PauseGate, threads: NIOThreadPool, serials: SerialFile,
+    logger: Logger
   ) {
+    self.log = log
     self.gate = gate
     self.serials = serials
     self.account = account
@@ -121,6 +129,7 @@ final class ReplicaEngine: Sendable {
   func wake(readsFeed: Bool = false) {
     state.withLock { state in
       state.wakes += 1
+      if state.search == nil { state.search = (0, state.wakes) }
       if readsFeed { state.needsFeed = true }
     }
     signal.raise()
@@ -206,9 +215,9 @@ final class ReplicaEngine: Sendable {
 
   /// Waits while it is paused. Everything that it has learned and not done is done, or asked for, once more.
   private func rest() async {
-    state.withLock { Self.set(&$0, .disconnected, nil) }
+    become(.disconnected, nil)
     await gate.wait(until: false)
-    state.withLock { Self.set(&$0, .connecting, nil) }
+    become(.connecting, nil)
     wake(readsFeed: true)
   }
 
@@ -218,10 +227,8 @@ final class ReplicaEngine: Sendable {
       switch change {
       case .at(let news, let isBeginning):
         told.yield(news)
-        state.withLock { state in
-          state.needsFeed = true
-          if isBeginning { Self.set(&state, .connected, nil) }
-        }
+        state.withLock { $0.needsFeed = true }
+        if isBeginning { become(.connected, nil) }
         wake()
       case .failure(let failure):
         note(failure)
@@ -256,7 +263,7 @@ final class ReplicaEngine: Sendable {
           if isFinal(failure) { return }
         } else {
           logger.error("a replica cannot go on", metadata: ["account": "\(account)", "error": "\(error)"])
-          state.withLock { Self.set(&$0, .disconnected, "\(error)") }
+          become(.disconnected, "\(error)")
         }
         // Whatever wakes it, such as a stream that begins, it asks no more often than this.
         try? await Task.sleep(for: .seconds(Self.pauses.first))
@@ -282,15 +289,18 @@ final class ReplicaEngine: Sendable {
         "a replica ends",
         metadata: ["account": "\(account)", "subject": "\(subject.scope.path)", "reason": "\(failure)"])
     }
-    state.withLock { state in
-      if isFinal, case .refused = failure.kind { state.isOut = true }
-      Self.set(&state, isFinal ? .failed : .disconnected, "\(failure)")
-    }
+    if isFinal, case .refused = failure.kind { state.withLock { $0.isOut = true } }
+    become(isFinal ? .failed : .disconnected, "\(failure)")
   }
 
-  private static func set(_ state: inout State, _ new: ConnectionStatus.State, _ problem: String?) {
-    if state.state != new { state.since = now }
-    (state.state, state.problem) = (new, problem)
+  private func become(_ new: ConnectionStatus.State, _ problem: String?) {
+    let isOther = state.withLock { state in
+      let isOther = state.state != new
+      if isOther { state.since = Self.now }
+      (state.state, state.problem) = (new, problem)
+      return isOther
+    }
+    if isOther { library.noteReached(new == .connected, number) }
   }
 
   func call<Value: Sendable>(
@@ -337,6 +347,7 @@ final class ReplicaEngine: Sendable {
       case .planned(let notices): tell(notices)
       case .settled(let waiting):
         if sends == .all { state.withLock { $0.full = nil } }
+        if try await fetchWanted() { continue }
         switch try await compareHistories() {
         case .went: continue
         case .later: return max(1, waiting)
@@ -357,7 +368,7 @@ final class ReplicaEngine: Sendable {
       state.withLock { $0.needsFeed = true }
       throw error
     }
-    state.withLock { Self.set(&$0, .connected, nil) }
+    become(.connected, nil)
   }
 
   /// Reads what the feed tells next.
@@ -367,6 +378,7 @@ final class ReplicaEngine: Sendable {
     guard case .share(let share) = subject else {
       let page = try await client.feed(after: token, limit: Self.pageLimit)
       try await call { try $0.note(page, of: $1) }
+      if !page.items.isEmpty { readLog() }
       return page.hasMore
     }
     let page = try await client.feed(of: share.share, after: token, limit: Self.pageLimit)
@@ -383,6 +395,7 @@ final class ReplicaEngine: Sendable {
         return true
       }
     }
+    if !page.changes.isEmpty { readLog() }
     let left = page.changes.filter { $0.change == .left }.map(\.item)
     try await call { library, _ in
       try library.noteShared(page.changes.compactMap(\.state), left: left, token: page.token, of: share)
@@ -390,7 +403,16 @@ final class ReplicaEngine: Sendable {
     return page.hasMore
   }
 
+  /// Has the log read that tells of what this replica sends and receives.
+  func readLog() {
+    switch subject {
+    case .zone: log.wake(.own)
+    case .share(let share): log.wake(.share(share.share))
+    }
+  }
+
   private func reread() async throws {
+    readLog()
     if case .share(let share) = subject { return try await reread(share) }
     var (states, token): ([ItemState], String?) = ([], nil)
     while true {
@@ -401,7 +423,7 @@ final class ReplicaEngine: Sendable {
     }
     let (all, last) = (states, token ?? "")
     try await call { try $0.noteAll(all, token: last, of: $1) }
-    state.withLock { Self.set(&$0, .connected, nil) }
+    become(.connected, nil)
   }
 
   /// Reads everything that is in a share.
@@ -425,7 +447,7 @@ final class ReplicaEngine: Sendable {
     }
     let (all, token) = (states, beginning.token)
     try await call { library, _ in try library.noteAllShared(all, token: token, of: share) }
-    state.withLock { Self.set(&$0, .connected, nil) }
+    become(.connected, nil)
   }
 
   // MARK: - Steps
@@ -482,12 +504,132 @@ final class ReplicaEngine: Sendable {
   }
 
   func write(_ bytes: ByteBuffer, to handle: UInt64, at offset: Int64) async throws {
+    demand.noteProgress()
     try await call { library, _ in
       try bytes.withUnsafeReadableBytes {
         try library.write(
           handle, at: offset, $0, appends: false, isWriteBack: false, by: nil, clearsCapability: false)
       }
     }
+  }
+
+  // MARK: - Contents on demand
+
+  /// Fetches some contents that are to be on this machine though nobody waits for them; returns whether there may be
+  /// more.
+  private func fetchWanted() async throws -> Bool {
+    while let search = state.withLock({ $0.search }) {
+      let (wanted, next) = try await call { try $0.wantedContents(of: $1, after: search.after) }
+      if let wanted {
+        do {
+          try await fetch(wanted)
+        } catch let error as SheafError where error.kind == .noSpace {
+          // It is tried again when something changes; everything else goes on.
+          tell("id:\(wanted.item): \(error)")
+          state.withLock { $0.search?.after = wanted.id }
+        } catch let failure as HubFailure where Self.hasNoMore(failure) {
+          // The feed tells what became of it.
+          state.withLock { $0.search?.after = wanted.id }
+        }
+        return true
+      }
+      state.withLock { state in
+        if let next { state.search?.after = next } else { state.search = nil }
+      }
+    }
+    if demand.takeFetched() { try await call { library, _ in try library.freeBeyondLimit() } }
+    return false
+  }
+
+  /// Bytes from which on contents come by what is read of them.
+  private static let wholeLength: Int64 = 1 << 20
+  /// Bytes of such contents that come at a time.
+  private static let slice: Int64 = 4 << 20
+
+  /// Fetches absent contents: all of small ones, and of others what is wanted, and what a reader reads next. Whoever wants
+  /// the same meanwhile waits for this.
+  ///
+  /// - Throws: ``HubFailure``, ``SheafError`` of the library, `CancellationError`.
+  private func fetch(_ absent: AbsentContents) async throws {
+    var range = 0..<absent.size
+    if absent.size > Self.wholeLength, absent.range != range {
+      let start = absent.range.lowerBound / Self.wholeLength * Self.wholeLength
+      range = start..<min(absent.size, max(absent.range.upperBound, start + Self.slice))
+    }
+    // In slices, so that what waits for a part does not wait for all.
+    var start = range.lowerBound
+    while start < range.upperBound {
+      let end = min(range.upperBound, start + Self.slice)
+      let slice = AbsentContents(
+        id: absent.id, account: absent.account, item: absent.item, version: absent.version, size: absent.size,
+        range: start..<end)
+      try await demand.fetch(slice) { [self] in try await fetchSlice(slice) }
+      start = end
+    }
+  }
+
+  private func fetchSlice(_ absent: AbsentContents) async throws {
+    let handle = try await call { try $0.beginContents(of: $1) }
+    do {
+      var offset: Int64 = 0
+      try await client.contents(
+        [
+          .init(
+            item: absent.item, version: absent.version, offset: absent.range.lowerBound,
+            length: Int64(absent.range.count))
+        ], of: subject.scope
+      ) { _, bytes in
+        guard offset + Int64(bytes.readableBytes) <= absent.range.count else {
+          throw SheafError(.inputOutput, subject: hub, reason: "gives out more than was asked for")
+        }
+        try await write(bytes, to: handle, at: offset)
+        offset += Int64(bytes.readableBytes)
+      } end: { _, failure in
+        if let failure { throw failure }
+      }
+      try await call { try $0.take(absent, contents: handle, of: $1) }
+    } catch {
+      await Task { try? await call { library, _ in try library.release(handle) } }.value
+      throw error
+    }
+    try await call { library, _ in try library.release(handle) }
+  }
+
+  private static func hasNoMore(_ failure: HubFailure) -> Bool {
+    switch failure.kind {
+    case .refused(.notFound), .refused(.gone): true
+    default: false
+    }
+  }
+
+  /// What a reader is told of contents that do not come.
+  private static func absence(_ failure: HubFailure) -> SheafError {
+    switch failure.kind {
+    case _ where hasNoMore(failure): SheafError(.gone, subject: "contents", reason: "are no more at the hub")
+    case .refused(.forbidden): SheafError(.accessDenied, subject: "contents", reason: "the hub refuses them")
+    default: SheafError(.unreachable, subject: "contents", reason: "are at the hub: \(failure)")
+    }
+  }
+
+  /// Fetches what somebody waits for.
+  ///
+  /// - Throws: ``SheafError``: `gone`, `accessDenied`, those of the library; `unreachable` at once while the hub cannot be reached, and after five seconds in which
+  ///   nothing came.
+  func fetchOnDemand(_ absent: AbsentContents) async throws {
+    let (isConnected, problem) = state.withLock { ($0.state == .connected, $0.problem) }
+    guard isConnected else {
+      // The hub may be back: it is asked before its turn comes.
+      signal.raise()
+      throw SheafError(
+        .unreachable, subject: "contents",
+        reason: "are at the hub, which cannot be reached" + (problem.map { ": \($0)" } ?? ""))
+    }
+    do {
+      try await demand.withPatience { [self] in try await fetch(absent) }
+    } catch let failure as HubFailure {
+      throw Self.absence(failure)
+    }
+    wake()
   }
 
   /// The contents of a small version, fetched with those that the next steps need: nil where it is not small, or the hub
@@ -580,6 +722,7 @@ final class ReplicaEngine: Sendable {
     let verdicts = Dictionary(uniqueKeysWithValues: answer.verdicts.map { ($0.serial, $0) })
     let settled = groups.joined().map(\.serial).prefix { !deferred.contains($0) }.compactMap { verdicts[$0] }
     state.withLock { $0.needsFeed = true }
+    readLog()
     guard !settled.isEmpty else {
       // It keeps chunks for a day only, or has too much to do: once more from the beginning.
       try await Task.sleep(for: .seconds(1))

@@ -1,7 +1,8 @@
+package import SheafLibrary
 package import SheafModel
 
 /// Connects a library's accounts with hubs, for a service that knows nothing of hubs.
-package protocol ConnectionController: ShareController {
+package protocol ConnectionController: ShareController, ContentsSource {
   /// What a link would connect. It spends nothing and makes nothing.
   ///
   /// - Throws: ``SheafError``: `invalid` for what is no link, `exists` for an account that is connected, what the hub
@@ -15,8 +16,9 @@ package protocol ConnectionController: ShareController {
 
   /// Ends the connection of an account. Everything that is here stays.
   ///
+  /// - Returns: How many documents went, since nothing of their contents was here.
   /// - Throws: ``SheafError``: `notFound`; `busy` while something is not sent, unless that is to be discarded.
-  func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws
+  func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws -> Int
 
   /// Sets how much is sent and fetched; returns how it is then.
   ///

@@ -22,8 +22,8 @@ extension LibraryAPI {
     }
     routes.delete(":handle") { request, context in
       let discards = try request.parameter("discard") == "true"
-      try await connectionController().disconnect(handle(in: context), discardsUnsent: discards)
-      return Response(status: .noContent)
+      let removed = try await connectionController().disconnect(handle(in: context), discardsUnsent: discards)
+      return try Response.json(Disconnection(account: handle(in: context), removed: removed))
     }
     routes.post(":handle/sync") { _, context in
       try Response.json(try await connectionController().synchronize(handle(in: context)))

@@ -85,7 +85,7 @@ struct EventQuery: Sendable {
   func scope(in library: any PathInterface) throws -> EventScope { try path.map { try library.eventScope($0) } ?? .all }
 
   func page(of library: any PathInterface) throws -> EventPage {
-    try library.events(after: position, limit: limit, for: account, in: try scope(in: library))
+    try library.events(after: position, limit: limit, for: account, in: try scope(in: library), isNews: false)
   }
 
   /// A sequence number from its text.

@@ -33,10 +33,11 @@ extension LibraryAPI {
           var written = false
           while true {
             let page = try await call { [position, limit] library in
-              try library.events(after: position, limit: limit, for: query.account, in: scope)
+              try library.events(
+                after: position, limit: limit, for: query.account, in: scope, isNews: true)
             }
             if !page.events.isEmpty { try await writer.write(ByteBuffer(events: page.events)) }
-            if page.next > page.events.last?.sequence ?? position {
+            if page.next > page.events.last?.position ?? position {
               try await writer.write(ByteBuffer(string: "id: \(page.next)\n\n"))
             }
             if page.next > position { written = true }
@@ -61,7 +62,7 @@ extension ByteBuffer {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     for event in events {
-      writeString("id: \(event.sequence)\ndata: ")
+      writeString("id: \(event.position)\ndata: ")
       writeBytes(try encoder.encode(event))
       writeString("\n\n")
     }

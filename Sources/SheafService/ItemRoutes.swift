@@ -46,7 +46,28 @@ extension LibraryAPI {
     routes.post("restore-folder") { request, _ in
       let path = try await item(request)
       let restore = try await request.decoded(as: FolderRestoreRequest.self)
-      return try await job { progress in try library.restoreFolder(path, restore, progress: progress) }
+      return try await job { progress in
+        try whenHere { try library.restoreFolder(path, restore, progress: progress) }
+      }
+    }
+    routes.post("contents") { request, _ in
+      let path = try await item(request)
+      return try await job { progress in try library.localContents(path, progress: progress) }
+    }
+    routes.post("keep") { request, _ in
+      let path = try await item(request)
+      let isKept = try await request.decoded(as: KeptRequest.self).isKept
+      return try await job { progress in
+        try library.setKept(path, isKept)
+        return try library.localContents(path, progress: progress)
+      }
+    }
+    routes.post("free") { request, _ in
+      let path = try await item(request)
+      return try await job { progress in
+        try library.setKept(path, false)
+        return try library.freeContents(path, progress: progress)
+      }
     }
     routes.put("label") { request, _ in
       let path = try await item(request)

@@ -1,7 +1,9 @@
+import Dispatch
 import Hummingbird
 import NIOPosix
 import SheafLibrary
 import SheafModel
+import Synchronization
 
 /// The routes' common ground: the library, and a way to call it without holding up the event loops.
 struct LibraryAPI: Sendable {
@@ -54,9 +56,45 @@ struct LibraryAPI: Sendable {
     addReportRoutes(to: routes)
   }
 
-  /// Runs a call of the library on a thread of its own.
+  /// Runs a call of the library on a thread of its own. Contents that it needs and that are not on this machine are
+  /// fetched, and it is run again.
   func call<Value: Sendable>(_ body: @escaping @Sendable (any PathInterface) throws -> Value) async throws -> Value {
-    try await threads.runIfActive { try body(library) }
+    while true {
+      do {
+        return try await threads.runIfActive { try body(library) }
+      } catch let absent as AbsentContents {
+        try await fetch(absent)
+      }
+    }
+  }
+
+  private func fetch(_ absent: AbsentContents) async throws {
+    guard let connections else {
+      throw SheafError(.unreachable, subject: "contents", reason: "are at a hub, and this process knows none")
+    }
+    try await connections.fetch(absent)
+  }
+
+  /// As ``call(_:)``, for a job that runs on a thread of its own and may wait there.
+  func whenHere<Value>(_ body: () throws -> Value) throws -> Value {
+    while true {
+      do {
+        return try body()
+      } catch let absent as AbsentContents {
+        let fetched = DispatchSemaphore(value: 0)
+        let problem = Mutex<(any Error)?>(nil)
+        Task {
+          do {
+            try await fetch(absent)
+          } catch {
+            problem.withLock { $0 = error }
+          }
+          fetched.signal()
+        }
+        fetched.wait()
+        if let error = problem.withLock({ $0 }) { throw error }
+      }
+    }
   }
 
   /// The acting account: the named one, otherwise the library's default account.

@@ -15,7 +15,7 @@ extension SheafError.Kind {
     case .noSpace: 507
     case .notSupported: 501
     case .inputOutput, .corrupt, .newerFormat: 500
-    case .unavailable: 503
+    case .unavailable, .unreachable: 503
     }
   }
 }

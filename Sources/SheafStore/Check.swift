@@ -175,8 +175,16 @@ extension StoreTransaction {
 
   private func checkContents(_ sizes: [Int64: Int64], _ problems: inout [String]) throws {
     var found: [String] = []
+    let absent = try Dictionary(
+      all("SELECT id, size FROM absent_contents") { (try $0[0] as Int64, try $0[1] as Int64) }
+    ) { $1 }
     func check(_ extents: [Extent], _ subject: String) {
-      for extent in extents where !extent.isHole {
+      for extent in extents where extent.isAbsent {
+        if absent[extent.chunk].map({ extent.offset + extent.length > $0 }) ?? true {
+          found.append("\(subject): bytes are not here, and no row says who has them")
+        }
+      }
+      for extent in extents where extent.isStored {
         guard let size = sizes[extent.chunk] else {
           found.append("\(subject): chunk \(extent.chunk) is missing")
           continue
@@ -218,7 +226,7 @@ extension StoreTransaction {
         continue
       }
       let content = StoredContent.extents(extents)
-      if content.length != node.length || content.dataLength != node.data {
+      if content.length != node.length || content.dataLength != node.data || content.absentLength != node.absent {
         found.append("node \(node.chunk): its length is wrong")
       }
       check(extents, "node \(node.chunk)")

@@ -59,6 +59,11 @@ package struct EventRow: Hashable, Sendable {
   }
 }
 
+extension EventRow {
+  /// A row of `waiting_events`, whose first column is its number.
+  init(waiting row: Row) throws { self = try StoreTransaction.event(row, process: 0) }
+}
+
 extension StoreTransaction {
   private static let columns =
     "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
@@ -69,7 +74,7 @@ extension StoreTransaction {
     "INSERT INTO pending_events (id, \(columns), process) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
   /// A row whose first column is its number.
-  private static func event(_ row: Row, process: Int64) throws -> EventRow {
+  fileprivate static func event(_ row: Row, process: Int64) throws -> EventRow {
     try EventRow(
       number: row[0], uuid: row.uuid(1), type: row[2], time: Timestamp(nanoseconds: row[3]),
       actor: row[4], owner: row[5], item: row[6], data: row[7], share: ShareMark(row, 8),
@@ -139,7 +144,9 @@ extension StoreTransaction {
   /// The sequence number up to which retention dropped events, and that of the newest event.
   package func eventBounds() throws -> (dropped: Int64, last: Int64) {
     let dropped = try numberSetting("eventsBefore") ?? 0
-    return (dropped, max(dropped, try first("SELECT max(sequence) FROM events") { try $0[0] as Int64? ?? 0 } ?? 0))
+    let own = try first("SELECT max(sequence) FROM events") { try $0[0] as Int64? ?? 0 } ?? 0
+    let hubs = try first("SELECT max(sequence) FROM replica_events") { try $0[0] as Int64? ?? 0 } ?? 0
+    return (dropped, max(dropped, own, hubs))
   }
 
   /// The latest time up to `time` that an event or a version bears.
@@ -196,15 +203,21 @@ extension StoreTransaction {
     let (dropped, last) = try eventBounds()
     let end = dropped > last - limit ? last : dropped + limit
     // Up to the first one that stays: a clock that was wrong for a while must not take the others along.
-    let kept = try first(
+    let own = try first(
       "SELECT sequence FROM events WHERE sequence <= ? AND time >= ? ORDER BY sequence LIMIT 1", end, time.nanoseconds
     ) { try $0[0] as Int64 }
+    let hubs = try first(
+      "SELECT sequence FROM replica_events WHERE sequence <= ? AND time >= ? ORDER BY sequence LIMIT 1", end,
+      time.nanoseconds
+    ) { try $0[0] as Int64 }
+    let kept = [own, hubs].compactMap { $0 }.min()
     let border = kept.map { $0 - 1 } ?? end
     guard border > dropped else { return false }
     try run(
       "INSERT INTO settings (key, value) VALUES ('eventsBefore', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
       border)
     try run("DELETE FROM events WHERE sequence <= ?", border)
+    try run("DELETE FROM replica_events WHERE sequence <= ?", border)
     return kept == nil && border < last
   }
 

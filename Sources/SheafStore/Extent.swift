@@ -1,10 +1,13 @@
 package import SheafModel
 
-/// A run of a document's bytes: part of a chunk, or a hole.
+/// A run of a document's bytes: part of a chunk, a hole, or bytes that a hub has and this machine has not.
 package struct Extent: Hashable, Sendable {
-  /// Row of the chunk; 0 for a hole, which reads as zeros.
+  /// Chunk numbers from here on stand for contents of versions that are at a hub (`absent_contents`).
+  package static let firstAbsent: Int64 = 1 << 62
+
+  /// Row of the chunk; 0 for a hole, which reads as zeros; from ``firstAbsent`` on a row of `absent_contents`.
   package var chunk: Int64
-  /// Bytes of the chunk before the run.
+  /// Bytes of the chunk before the run; of absent contents, bytes of the version before it.
   package var offset: Int64
   /// Bytes of the run; never 0.
   package var length: Int64
@@ -18,6 +21,12 @@ package struct Extent: Hashable, Sendable {
   package static func hole(_ length: Int64) -> Extent { Extent(chunk: 0, length: length) }
 
   package var isHole: Bool { chunk == 0 }
+
+  /// Whether its bytes are not on this machine.
+  package var isAbsent: Bool { chunk >= Self.firstAbsent }
+
+  /// Whether it is part of a chunk that is on this machine.
+  package var isStored: Bool { !isHole && !isAbsent }
 
   /// The run without its first `count` bytes.
   package func dropping(first count: Int64) -> Extent {
@@ -36,11 +45,14 @@ package struct ExtentNode: Hashable, Sendable {
   package let length: Int64
   /// Bytes of them that are not holes.
   package let data: Int64
+  /// Bytes of those that are not on this machine.
+  package let absent: Int64
 
-  package init(chunk: Int64, length: Int64, data: Int64) {
+  package init(chunk: Int64, length: Int64, data: Int64, absent: Int64 = 0) {
     self.chunk = chunk
     self.length = length
     self.data = data
+    self.absent = absent
   }
 }
 
@@ -50,6 +62,15 @@ package enum StoredContent: Hashable, Sendable {
   case nodes([ExtentNode])
 
   package static let empty = StoredContent.extents([])
+
+  /// Contents of which nothing is on this machine.
+  ///
+  /// - Parameters:
+  ///   - id: Their row in `absent_contents`.
+  ///   - length: Bytes, not 0.
+  package static func absent(_ id: Int64, length: Int64) -> StoredContent {
+    .extents([Extent(chunk: id, length: length)])
+  }
 
   /// Bytes of the largest document: 8 EiB less one, as `off_t` has it, less room to round.
   package static let maximumLength = Int64.max - (1 << 20)
@@ -78,23 +99,32 @@ package enum StoredContent: Hashable, Sendable {
     }
   }
 
+  /// Bytes of the document that are not on this machine.
+  package var absentLength: Int64 {
+    switch self {
+    case .extents(let extents): extents.reduce(0) { $0 + ($1.isAbsent ? $1.length : 0) }
+    case .nodes(let nodes): nodes.reduce(0) { $0 + $1.absent }
+    }
+  }
+
   /// Chunks that it names, nodes among them.
   package var chunks: [Int64] {
     switch self {
-    case .extents(let extents): extents.filter { !$0.isHole }.map(\.chunk)
+    case .extents(let extents): extents.filter(\.isStored).map(\.chunk)
     case .nodes(let nodes): nodes.map(\.chunk)
     }
   }
 
-  /// One byte for the form (0 extents, 1 nodes), then LEB128 numbers.
+  /// One byte for the form (0 extents, 1 nodes, 2 nodes with absent bytes), then LEB128 numbers.
   package var encoded: [UInt8] {
     switch self {
     case .extents(let extents): [0] + Self.encode(extents)
     case .nodes(let nodes):
-      nodes.reduce(into: [1]) { bytes, node in
+      nodes.reduce(into: [absentLength > 0 ? 2 : 1]) { bytes, node in
         bytes.append(varint: node.chunk)
         bytes.append(varint: node.length)
         bytes.append(varint: node.data)
+        if bytes[0] == 2 { bytes.append(varint: node.absent) }
       }
     }
   }
@@ -105,15 +135,21 @@ package enum StoredContent: Hashable, Sendable {
     var reader = VarintReader(bytes: bytes.dropFirst())
     switch form {
     case 0: self = .extents(try Self.decode(&reader))
-    case 1:
+    case 1, 2:
       var nodes: [ExtentNode] = []
       var total: Int64 = 0
       while !reader.isAtEnd {
-        let node = ExtentNode(chunk: try reader.next(), length: try reader.next(), data: try reader.next())
-        guard node.chunk > 0, node.length > 0, node.data <= node.length else { throw Self.damaged }
+        let node = ExtentNode(
+          chunk: try reader.next(), length: try reader.next(), data: try reader.next(),
+          absent: form == 2 ? try reader.next() : 0)
+        guard (1..<Extent.firstAbsent).contains(node.chunk), node.length > 0, node.data <= node.length,
+          node.absent <= node.data
+        else { throw Self.damaged }
         total = try Self.sum(total, node.length)
         nodes.append(node)
       }
+      // Contents have one form.
+      guard form == 1 || nodes.contains(where: { $0.absent > 0 }) else { throw Self.damaged }
       self = .nodes(nodes)
     default: throw Self.damaged
     }

@@ -48,7 +48,7 @@ enum Migrator {
 /// is the end of a file that holds little, and nothing can be read of such a file that loses its end.
 enum SparePages {
   /// Pages that a file has at least: more than twice as many as come before the end of that list.
-  private static let minimum = 128
+  private static let minimum = 192
 
   /// What gives a file so many; nil if it has them. The pages are new, so nothing that was erased is in them.
   static func statements(pages: Int) -> String? {

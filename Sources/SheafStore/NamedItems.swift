@@ -42,13 +42,14 @@ extension StoreTransaction {
     ) { (try $0[0], try $0[1]) }
   }
 
-  /// The first bytes of some contents, `limit` at most; nil where a hole is among them, as no text has one.
+  /// The first bytes of some contents, `limit` at most; nil where a hole is among them, as no text has one, or they are
+  /// not all on this machine.
   package func firstBytes(of content: StoredContent, limit: Int) throws -> [UInt8]? {
     var bytes: [UInt8] = []
-    /// Appends what extents have, up to the limit; returns false at a hole.
+    /// Appends what extents have, up to the limit; returns false at a hole, or where there is nothing.
     func add(_ extents: [Extent]) throws -> Bool {
       for extent in extents where bytes.count < limit {
-        if extent.isHole { return false }
+        if !extent.isStored { return false }
         let chunk = try chunkBytes(extent.chunk)
         guard extent.offset <= chunk.count else {
           throw SheafError(.corrupt, subject: "chunk \(extent.chunk)", advice: "run sheaf check")

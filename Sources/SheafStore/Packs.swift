@@ -192,7 +192,7 @@ extension StoreTransaction {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Int(base.length))
     for extent in extents {
-      guard !extent.isHole, try packPlace(extent.chunk) == nil else { throw Delta.damaged }
+      guard extent.isStored, try packPlace(extent.chunk) == nil else { throw Delta.damaged }
       let chunk = try chunkBytes(extent.chunk)
       guard extent.offset + extent.length <= Int64(chunk.count) else { throw Delta.damaged }
       bytes += chunk[Int(extent.offset)..<Int(extent.offset + extent.length)]

@@ -87,11 +87,14 @@ package struct ReplicaVersionRow: Hashable, Sendable {
   package let number: Int64
   package let uuid: [UInt8]
   package let isSent: Bool
+  /// When the hub acknowledged what was saved here; nil for what was saved elsewhere, and where it is not known.
+  package let acknowledged: Timestamp?
 
-  package init(number: Int64, uuid: [UInt8], isSent: Bool) {
+  package init(number: Int64, uuid: [UInt8], isSent: Bool, acknowledged: Timestamp? = nil) {
     self.number = number
     self.uuid = uuid
     self.isSent = isSent
+    self.acknowledged = acknowledged
   }
 }
 
@@ -259,6 +262,8 @@ extension StoreTransaction {
         INSERT INTO replica_changes (account, item) SELECT OLD.owner, OLD.uuid
           WHERE NOT EXISTS (SELECT 1 FROM replica_changes WHERE account = OLD.owner AND item = OLD.uuid);
         DELETE FROM replica_versions WHERE item = OLD.id;
+        DELETE FROM absent_contents WHERE item = OLD.id;
+        DELETE FROM kept_contents WHERE item = OLD.id;
       END
       """)
   }
@@ -469,11 +474,13 @@ extension StoreTransaction {
       "UPDATE replica_versions SET sent = 0 WHERE item IN (SELECT id FROM items WHERE owner = ?)", account)
   }
 
+  /// Notes what is known of a version; when it was acknowledged stays known.
   package func set(_ version: ReplicaVersionRow, of item: Int64) throws {
     try run(
       """
-      INSERT INTO replica_versions (item, number, uuid, sent) VALUES (?,?,?,?)
-        ON CONFLICT DO UPDATE SET uuid = excluded.uuid, sent = excluded.sent
-      """, item, version.number, version.uuid, version.isSent ? 1 : 0)
+      INSERT INTO replica_versions (item, number, uuid, sent, acknowledged) VALUES (?,?,?,?,?)
+        ON CONFLICT DO UPDATE SET uuid = excluded.uuid, sent = excluded.sent,
+          acknowledged = coalesce(excluded.acknowledged, acknowledged)
+      """, item, version.number, version.uuid, version.isSent ? 1 : 0, version.acknowledged?.nanoseconds)
   }
 }

@@ -4,11 +4,11 @@ enum Schema {
   static let applicationID: Int32 = 0x5348_4546
 
   /// The `user_version` that this program writes; one more than the number of older formats.
-  static let version: Int32 = 7
+  static let version: Int32 = 8
 
   /// The statements that bring a file from each `user_version` to the next; the first makes a new library.
   static let migrations: [String] = [
-    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix, versionSeven,
+    versionOne, versionTwo, versionThree, versionFour, versionFive, versionSix, versionSeven, versionEight,
   ]
 
   private static let versionOne = """
@@ -436,5 +436,81 @@ enum Schema {
 
     INSERT INTO replica_histories (account, item, told, after, whole)
       SELECT account, item, 0, 0, 1 FROM replica_items WHERE base IS NOT NULL;
+    """
+
+  /// Contents that stay at a hub until somebody needs them, and the logs of connected accounts at their hubs.
+  private static let versionEight = """
+    CREATE TABLE replica_logs (
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      log BLOB NOT NULL CHECK (length(log) = 16),
+      share INTEGER NOT NULL CHECK (share IN (0, 1)),
+      number INTEGER NOT NULL,
+      token TEXT,
+      past INTEGER,
+      since INTEGER NOT NULL,
+      cleared INTEGER NOT NULL,
+      read INTEGER NOT NULL,
+      PRIMARY KEY (account, log)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE replica_events (
+      sequence INTEGER PRIMARY KEY,
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      log BLOB NOT NULL CHECK (length(log) = 16),
+      number INTEGER NOT NULL,
+      uuid BLOB NOT NULL CHECK (length(uuid) = 16),
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      subject BLOB NOT NULL CHECK (length(subject) = 16),
+      share BLOB CHECK (length(share) = 16),
+      past INTEGER NOT NULL CHECK (past IN (0, 1)),
+      repeated INTEGER NOT NULL CHECK (repeated IN (0, 1)),
+      event TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX replica_events_number ON replica_events (account, log, number);
+    CREATE INDEX replica_events_uuid ON replica_events (uuid);
+    CREATE INDEX replica_events_subject ON replica_events (subject);
+    CREATE INDEX replica_events_share ON replica_events (share) WHERE share IS NOT NULL;
+
+    CREATE TABLE waiting_events (
+      id INTEGER PRIMARY KEY,
+      uuid BLOB NOT NULL,
+      type TEXT NOT NULL,
+      time INTEGER NOT NULL,
+      actor INTEGER NOT NULL REFERENCES accounts (id),
+      owner INTEGER NOT NULL REFERENCES accounts (id),
+      item INTEGER NOT NULL,
+      data TEXT NOT NULL,
+      share INTEGER,
+      depth INTEGER NOT NULL DEFAULT 0,
+      previous_share INTEGER,
+      previous_depth INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX waiting_events_owner ON waiting_events (owner);
+    CREATE INDEX waiting_events_item ON waiting_events (item);
+
+    CREATE TABLE replica_comments (
+      account INTEGER NOT NULL REFERENCES accounts (id),
+      id BLOB NOT NULL CHECK (length(id) = 16),
+      item BLOB NOT NULL CHECK (length(item) = 16),
+      time INTEGER NOT NULL,
+      text TEXT NOT NULL,
+      PRIMARY KEY (account, id)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE absent_contents (
+      id INTEGER PRIMARY KEY CHECK (id >= 4611686018427387904),
+      item INTEGER NOT NULL,
+      version BLOB NOT NULL CHECK (length(version) = 16),
+      size INTEGER NOT NULL CHECK (size > 0)
+    ) STRICT;
+    CREATE INDEX absent_contents_item ON absent_contents (item);
+
+    CREATE TABLE kept_contents (
+      item INTEGER PRIMARY KEY,
+      keep INTEGER NOT NULL CHECK (keep IN (0, 1))
+    ) STRICT;
+
+    ALTER TABLE replica_versions ADD COLUMN acknowledged INTEGER;
     """
 }

@@ -142,8 +142,10 @@ extension StoreTransaction {
       // A folder that is gone may be where something was.
       max(try highest("ino", of: "inodes"), try highest("parent", of: "past_names")),
       try highest("id", of: "items", or: "itemsBefore"),
-      try highest("id", of: "chunks", or: "chunksPacked"), try highest("sequence", of: "events", or: "eventsBefore"),
-      try highest("id", of: "pending_events")
+      try highest("id", of: "chunks", or: "chunksPacked"),
+      max(
+        try highest("sequence", of: "events", or: "eventsBefore"), try highest("sequence", of: "replica_events")),
+      max(try highest("id", of: "pending_events"), try highest("id", of: "waiting_events"))
     )
   }
 }

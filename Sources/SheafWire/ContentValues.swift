@@ -47,3 +47,37 @@ public struct SentLabel: Hashable, Sendable, Codable {
 
   public init(label: String) { self.label = label }
 }
+
+/// `POST /v1/items/ITEM/comments`, and the same in a share.
+public struct SentComment: Hashable, Sendable, Codable {
+  /// Of its device's making: what comes again with it has no effect.
+  public let id: WireID
+  public let text: String
+  /// The author's clock, in nanoseconds since 1970.
+  public let time: Int64
+
+  public init(id: WireID, text: String, time: Int64) {
+    self.id = id
+    self.text = text
+    self.time = time
+  }
+}
+
+/// `PUT /v1/events/read`: how far an account has read its notices.
+public struct SentReadMarks: Hashable, Sendable, Codable {
+  public struct Mark: Hashable, Sendable, Codable {
+    /// The share whose log it is; null for the account's own.
+    public let share: WireID?
+    /// The number of the last event that was read.
+    public let number: Int64
+
+    public init(share: WireID?, number: Int64) {
+      self.share = share
+      self.number = number
+    }
+  }
+
+  public let marks: [Mark]
+
+  public init(marks: [Mark]) { self.marks = marks }
+}

@@ -25,11 +25,24 @@ public struct LogNews: Hashable, Sendable, Codable {
     public var last: Int64
     /// What a page that ends with it has: of another epoch the same number has another token.
     public var token: String
+    /// How far the account has read its notices in it.
+    public var read: Int64
 
-    public init(share: WireID?, last: Int64, token: String) {
+    public init(share: WireID?, last: Int64, token: String, read: Int64 = 0) {
       self.share = share
       self.last = last
       self.token = token
+      self.read = read
+    }
+
+    private enum CodingKeys: CodingKey { case share, last, token, read }
+
+    public init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      share = try container.decodeIfPresent(WireID.self, forKey: .share)
+      last = try container.decode(Int64.self, forKey: .last)
+      token = try container.decode(String.self, forKey: .token)
+      read = try container.decodeIfPresent(Int64.self, forKey: .read) ?? 0
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -37,6 +50,7 @@ public struct LogNews: Hashable, Sendable, Codable {
       try container.encode(share, forKey: .share)
       try container.encode(last, forKey: .last)
       try container.encode(token, forKey: .token)
+      try container.encode(read, forKey: .read)
     }
   }
 

@@ -55,11 +55,15 @@ public struct Send: Hashable, Sendable, Codable {
   public var target: Data?
   public var attributes: [String: Data]?
   public var version: SentVersion?
+  /// When it was made, got its names or was deleted: the author's clock, in nanoseconds since 1970.
+  public var time: Int64?
+  /// The name of the document in which its first contents could not be saved.
+  public var previousName: String?
 
   public init(
     serial: Int64, item: WireID, kind: ItemKind, base: Int64? = nil, read: Int64 = 0, isDeletion: Bool = false,
     places: [Place]? = nil, mode: Int? = nil, mtime: Int64? = nil, target: Data? = nil,
-    attributes: [String: Data]? = nil, version: SentVersion? = nil
+    attributes: [String: Data]? = nil, version: SentVersion? = nil, time: Int64? = nil, previousName: String? = nil
   ) {
     self.serial = serial
     self.item = item
@@ -73,10 +77,13 @@ public struct Send: Hashable, Sendable, Codable {
     self.target = target
     self.attributes = attributes
     self.version = version
+    self.time = time
+    self.previousName = previousName
   }
 
   private enum CodingKeys: CodingKey {
-    case serial, item, kind, base, read, isDeletion, places, mode, mtime, target, attributes, version
+    case serial, item, kind, base, read, isDeletion, places, mode, mtime, target, attributes, version, time
+    case previousName
   }
 
   public init(from decoder: any Decoder) throws {
@@ -93,6 +100,8 @@ public struct Send: Hashable, Sendable, Codable {
     target = try container.decodeIfPresent(Data.self, forKey: .target)
     attributes = try container.decodeIfPresent([String: Data].self, forKey: .attributes)
     version = try container.decodeIfPresent(SentVersion.self, forKey: .version)
+    time = try container.decodeIfPresent(Int64.self, forKey: .time)
+    previousName = try container.decodeIfPresent(String.self, forKey: .previousName)
   }
 }
 

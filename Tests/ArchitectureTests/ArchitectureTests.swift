@@ -39,9 +39,9 @@ import Testing
     "SheafReplica": ["SheafWire"],
     "SheafHubStore": ["CPostgres", "GRDB"],
     "SheafHub": [
-      "CZstd", "SheafHubStore", "SheafModel", "SheafWire", "Crypto", "HTTPTypes", "Hummingbird", "HummingbirdCore",
-      "HummingbirdTLS", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle", "SwiftASN1",
-      "X509",
+      "CZstd", "SheafHubStore", "SheafModel", "SheafWire", "AsyncHTTPClient", "Crypto", "HTTPTypes", "Hummingbird",
+      "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle",
+      "SwiftASN1", "X509",
     ],
     "SheafHubCommand": [
       "SheafHub", "SheafHubStore", "SheafModel", "SheafWire", "ArgumentParser", "Logging", "ServiceLifecycle",

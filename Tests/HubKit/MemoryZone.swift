@@ -11,6 +11,10 @@ package struct MemoryZone: ZoneReader {
   private(set) package var names: [Place: WireID] = [:]
   private(set) package var versions: [WireID: VersionRow] = [:]
   private(set) package var number: Int64 = 0
+  /// Its log, numbered from 1.
+  private(set) package var events: [Event] = []
+  /// Whose log it is.
+  private let id = WireID().description
   /// The contents of versions that came with their sends, or were merged.
   private var texts: [WireID: [UInt8]] = [:]
 
@@ -77,6 +81,10 @@ package struct MemoryZone: ZoneReader {
     }
     for (alias, item) in draft.newAliases { aliases[alias] = item }
     for version in draft.newVersions { versions[version.id] = version }
+    var writer = EventWriter(zone: id, author: author, takenAlong: decision.takenAlong, sends: group)
+    for event in try writer.events(of: &draft, []) {
+      events.append(event.numbered(Int64(events.count) + 1, of: id))
+    }
     for index in verdicts.indices { verdicts[index].number = items[verdicts[index].item]?.number }
     return verdicts
   }

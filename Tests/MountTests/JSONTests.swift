@@ -115,7 +115,9 @@ import Testing
       try run(["unmount", second])
 
       // Those that need a hub are tried with one (`ReplicaProgramTests`).
-      seen.formUnion(["connect", "disconnect", "sync", "device-add", "device-list", "device-remove"])
+      seen.formUnion([
+        "connect", "disconnect", "sync", "keep", "free", "device-add", "device-list", "device-remove",
+      ])
       let commands = try commands()
       #expect(commands.count > 30)
       #expect(commands.symmetricDifference(seen) == [], "commands and schemas that were compared differ")

@@ -18,6 +18,8 @@ import Testing
     /// The shared folder.
     let top: Int64
     let ids: [String: WireID]
+    /// As the hub tells it all.
+    let states: [ItemState]
 
     var library: Library { machine.library }
 
@@ -73,13 +75,19 @@ import Testing
         ids[name] = add(name, .document, in: name.hasPrefix("out/") ? out : team)
       }
       self.ids = ids
+      self.states = states
       try library.noteAllShared(states, token: "1", of: share)
-      let texts = Dictionary(ids.compactMap { name, id in Self.texts[name].map { (id, $0) } }) { $1 }
-      try Self.carryOut(machine, share, texts)
+      try Self.carryOut(machine, share, Self.texts(ids))
       #expect(try library.showShares(of: account, except: []) == 0)
       let documents = try library.locked { try library.documents(ofConnected: share.account) }
       top = try isEverything ? documents : library.lookup(documents, Array("team".utf8), .api(share.account)).ino
     }
+
+    private static func texts(_ ids: [String: WireID]) -> [WireID: String] {
+      Dictionary(ids.compactMap { name, id in texts[name].map { (id, $0) } }) { $1 }
+    }
+
+    func carryOut() throws { try Self.carryOut(machine, share, Self.texts(ids)) }
 
     /// Carries out what is planned, until nothing is.
     private static func carryOut(_ machine: LibraryMachine, _ share: FollowedShare, _ texts: [WireID: String]) throws {
@@ -116,6 +124,21 @@ import Testing
         }.map { String(decoding: $0.name, as: UTF8.self) }.sorted()
       }
     }
+  }
+
+  /// What leaves and comes back before anything was planned is there again, and nobody is told that it was deleted here.
+  @Test(arguments: [false, true])
+  func whatComesBackAtOnceIsThereAgain(isEverything: Bool) throws {
+    let member = try Member(isEverything: isEverything)
+    let (library, share) = (member.library, member.share)
+    let gone = Set(try ["out", "out/a.md"].map { try #require(member.ids[$0]) })
+    try library.noteAllShared(member.states.filter { !gone.contains($0.item) }, token: "2", of: share)
+    #expect(throws: SheafError.self) { try member.inode("out") }
+    try library.noteAllShared(member.states, token: "3", of: share)
+    try member.carryOut()
+    #expect(try library.sends(of: share.account, limit: 10).isEmpty)
+    #expect(try member.machine.text(member.inode("out/a.md")) == "a\n")
+    try member.machine.finish()
   }
 
   /// Programs that have it open can save nothing from the first step on: what they saved later would go with it.

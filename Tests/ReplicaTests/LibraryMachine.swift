@@ -25,6 +25,11 @@ final class LibraryMachine {
   /// What was done last.
   private(set) var stages: [String] = []
   private(set) var notices: [ReplicaNotice] = []
+  /// Where contents come from that are not here, by version.
+  var source: (WireID) -> String? = { _ in nil }
+  /// What a reader of the library's log was told as news, and how far it is.
+  private(set) var told: [Event] = []
+  private var reading: Int64 = 0
   /// What was saved since a copy was made; nil where there is no copy.
   private var since: [Copy: Set<String>] = [:]
 
@@ -54,6 +59,8 @@ final class LibraryMachine {
     account = try library.number(of: handle)
     serials = SerialFile(folder + "/serial")
     try library.connect(account, zone: WireID())
+    // The hub has nothing yet.
+    try library.noteLogs([HubLogHead(share: nil, last: 0, read: 0)], of: account)
   }
 
   private static func open(_ folder: String, _ clock: MachineClock) throws -> Library {
@@ -168,6 +175,36 @@ final class LibraryMachine {
     device = "\(name), connected anew"
   }
 
+  // MARK: - Contents on demand
+
+  /// Lets contents come only when they are read.
+  func limit() throws { _ = try library.change(.init(cache: 0)) }
+
+  /// Gives back what the hub has had for a day; a day passes before if `waits`.
+  func free(waits: Bool) throws -> FreedContents {
+    if waits { clock.advance(seconds: 90_000) }
+    return try library.freeContents(ItemPath(account: AccountHandle("alice@hub.example"), "Documents")) { _ in }
+  }
+
+  /// Does something, and fetches what it needs.
+  func whenHere<Value>(_ body: () throws -> Value) throws -> Value {
+    var fetches = 0
+    while true {
+      do {
+        return try body()
+      } catch let absent as AbsentContents {
+        fetches += 1
+        guard fetches < 10, let text = source(absent.version) else {
+          throw Broken(description: "\(name): contents of \(absent.version) do not come")
+        }
+        let handle = try library.beginContents(of: account)
+        defer { try? library.release(handle) }
+        try write(Array(Array(text.utf8)[Int(absent.range.lowerBound)..<Int(absent.range.upperBound)]), to: handle)
+        try library.take(absent, contents: handle, of: account)
+      }
+    }
+  }
+
   // MARK: - With the hub
 
   /// Does one step with the hub; returns whether there was anything to do.
@@ -250,8 +287,41 @@ final class LibraryMachine {
     case .settled:
       if losesAnswer { return false }
       stage = "history"
-      return try compareHistories(hub) || !page.items.isEmpty
+      if try compareHistories(hub) || !page.items.isEmpty { return true }
+      stage = "log"
+      return try readLog(hub, limit: limit)
     }
+  }
+
+  /// Reads a page of the hub's log; returns whether there was anything new. What a reader of the library's log hears then
+  /// is in ``told``.
+  private func readLog(_ hub: SimulatedHub, limit: Int) throws -> Bool {
+    try library.noteLogs([HubLogHead(share: nil, last: Int64(hub.zone.events.count), read: 0)], of: account)
+    guard let position = try library.logPositions(of: account).first(where: { $0.share == nil }) else {
+      throw Broken(description: "has no log")
+    }
+    let (page, isAnew) = hub.log(after: position.number, of: position.token.flatMap { Int($0) }, limit: limit)
+    let isNew = isAnew || !page.events.isEmpty
+    if isNew {
+      try library.note(page, ofShare: nil, of: account, device: device, isAnew: isAnew)
+    }
+    let last = library.lastEvent
+    // A library that was put back has less than was read.
+    reading = min(reading, last)
+    while reading < last {
+      let news = try library.events(after: reading, limit: 1_000, for: nil, in: .all, isNews: true)
+      told += news.events.filter { $0.data.device != nil }
+      reading = news.next
+    }
+    return isNew
+  }
+
+  /// The hub's log as this library shows it, and what it says that waits.
+  func log() throws -> (told: [Event], waiting: [Event]) {
+    let events = try library.latestEvents(limit: 1_000_000, for: AccountHandle("alice@hub.example"))
+    return (
+      events.filter { $0.data.device != nil }.sorted { $0.sequence < $1.sequence }, events.filter(\.isWaiting)
+    )
   }
 
   /// Compares the history of one item; returns whether there was one.
@@ -264,8 +334,9 @@ final class LibraryMachine {
         continue
       }
       // Now and then it is cut short.
+      let fetches = try library.fetchesHistory(due, of: account)
       for version in missing.prefix(missing.count > 2 ? 2 : missing.count) {
-        let handle = version.size > 0 ? try library.beginContents(of: account) : nil
+        let handle = version.size > 0 && fetches ? try library.beginContents(of: account) : nil
         defer { if let handle { try? library.release(handle) } }
         if let handle { try write(Array((hub.text(version.id) ?? "").utf8), to: handle) }
         try library.addVersion(version, to: due, of: account, contents: handle)
@@ -286,7 +357,9 @@ final class LibraryMachine {
       return try library.read { try $0.versions(item.id) }.compactMap { row in ids[row.number].map { ($0, row) } }
     }
     var history: [WireID: (number: Int64, text: String)] = [:]
-    for (id, row) in rows { history[id] = (row.number, try text(of: row.content)) }
+    for (id, row) in rows {
+      history[id] = (row.number, row.content.absentLength > 0 ? source(id) ?? "" : try text(of: row.content))
+    }
     return history
   }
 
@@ -361,7 +434,9 @@ final class LibraryMachine {
   func text(_ ino: Int64) throws -> String {
     let handle = try library.open(ino, flags: O_RDONLY, other)
     defer { try? library.release(handle) }
-    return String(decoding: try read { try library.read(handle, at: $0, into: $1) }, as: UTF8.self)
+    return String(
+      decoding: try read { offset, buffer in try whenHere { try library.read(handle, at: offset, into: buffer) } },
+      as: UTF8.self)
   }
 
   // MARK: - What is here
@@ -399,7 +474,7 @@ final class LibraryMachine {
     var texts: Set<String> = []
     let versions = try library.store.snapshot { transaction in
       var versions: [StoredContent] = []
-      try transaction.versionContents { _, content in versions.append(content) }
+      try transaction.versionContents { _, content in if content.absentLength == 0 { versions.append(content) } }
       return versions
     }
     for content in versions { texts.insert(try text(of: content)) }

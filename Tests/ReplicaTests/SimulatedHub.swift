@@ -12,6 +12,8 @@ struct SimulatedHub {
   /// Rises with each restored state.
   private(set) var epoch = 0
   private var seconds = 1_800_000_000
+  /// Up to which number the log of now has the events of each epoch before.
+  private var partings: [Int: Int64] = [:]
   /// What it refuses besides what its rules say, as it does where an account's rights are lost.
   var refusal: (Send) -> Verdict.Reason? = { _ in nil }
 
@@ -63,10 +65,22 @@ struct SimulatedHub {
 
   /// Takes the place of a hub that was lost.
   mutating func restore(_ earlier: SimulatedHub) {
-    let (epoch, seconds) = (epoch, seconds)
+    let (epoch, seconds, last) = (epoch, seconds, Int64(earlier.zone.events.count))
+    var partings = partings.mapValues { min($0, last) }
+    partings[epoch] = min(Int64(zone.events.count), last)
     self = earlier
     self.epoch = epoch + 1
     self.seconds = seconds
+    self.partings = partings
+  }
+
+  /// Events after a place that was read in an epoch, and whether the logs of then and now part there.
+  func log(after number: Int64, of former: Int?, limit: Int) -> (page: LogPage<Event>, isAnew: Bool) {
+    let isAnew = former.map { $0 != epoch } ?? false
+    let start = isAnew ? min(number, former.flatMap { partings[$0] } ?? 0) : number
+    let events = Array(zone.events.dropFirst(Int(start)).prefix(limit))
+    let next = events.last?.sequence ?? start
+    return (LogPage(events: events, next: next, last: Int64(zone.events.count), token: "\(epoch)"), isAnew)
   }
 
   /// What is there, by path, as ``SimulatedTree/shown()`` has it.

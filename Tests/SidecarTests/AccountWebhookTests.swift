@@ -16,7 +16,7 @@ import Testing
     "2001:db8::1", "2001::1", "::127.0.0.1", "localhost", "2130706433", "0x7f000001", "0177.0.0.1",
   ])
   func whatIsNotPublicIsRefused(_ host: String) async throws {
-    let failure = await #expect(throws: DeliveryFailure.self) { try await AddressGuard.resolve(host) }
+    let failure = await #expect(throws: AddressGuard.Refusal.self) { try await AddressGuard.resolve(host) }
     #expect(failure?.description.contains(host) ?? false)
   }
 

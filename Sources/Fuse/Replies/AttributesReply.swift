@@ -4,8 +4,11 @@ import CFuse
 ///
 /// Valid replies: attributes with the seconds for which the kernel may keep them, an error.
 /// Source: `fuse_reply_attr()`.
-package struct AttributesReply: ~Copyable, Sendable {
-  let request: PendingRequest
+package struct AttributesReply: ~Copyable, Sendable, InterruptibleReply {
+  var request: PendingRequest
+
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
+  package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   package consuming func succeed(_ attributes: FileAttributes, timeout: Double) {
     var status = attributes.stat

@@ -4,8 +4,11 @@ import CFuse
 ///
 /// Valid replies: bytes, at most as many as asked for and fewer only at the end of the file (the kernel shows zeros
 /// for the rest), an error. Source: `fuse_reply_buf()`.
-package struct DataReply: ~Copyable, Sendable {
-  let request: PendingRequest
+package struct DataReply: ~Copyable, Sendable, InterruptibleReply {
+  var request: PendingRequest
+
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
+  package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   /// Gives the bytes; they are copied to the kernel before this returns, and nowhere else.
   package consuming func succeed(_ bytes: UnsafeRawBufferPointer) {

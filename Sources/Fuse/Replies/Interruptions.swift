@@ -32,3 +32,9 @@ enum Interruptions {
     action?()
   }
 }
+
+/// The answer to a request that may wait for it.
+package protocol InterruptibleReply: ~Copyable, Sendable {
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
+  mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void)
+}

@@ -36,7 +36,7 @@ package struct OpenReply: ~Copyable, Sendable {
 /// The answer to operations that return nothing.
 ///
 /// Valid replies: success, an error. Source: `fuse_reply_err()`.
-package struct EmptyReply: ~Copyable, Sendable {
+package struct EmptyReply: ~Copyable, Sendable, InterruptibleReply {
   var request: PendingRequest
 
   /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.

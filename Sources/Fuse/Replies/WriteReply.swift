@@ -5,8 +5,11 @@ import Glibc
 ///
 /// Valid replies: how many bytes were taken, an error. Source: `fuse_reply_write()`. For a write fewer bytes than
 /// asked for are an error to the kernel, unless the file is open with direct I/O.
-package struct WriteReply: ~Copyable, Sendable {
-  let request: PendingRequest
+package struct WriteReply: ~Copyable, Sendable, InterruptibleReply {
+  var request: PendingRequest
+
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
+  package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   package consuming func succeed(_ count: Int) {
     _ = request.answer { fuse_reply_write($0, count) }

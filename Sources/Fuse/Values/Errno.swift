@@ -51,6 +51,7 @@ package struct Errno: Error, Hashable, Sendable, RawRepresentable {
   package static let notConnected = Errno(rawValue: ENOTCONN)
   package static let connectionAborted = Errno(rawValue: ECONNABORTED)
   package static let staleFileHandle = Errno(rawValue: ESTALE)
+  package static let noRouteToHost = Errno(rawValue: EHOSTUNREACH)
   package static let quotaExceeded = Errno(rawValue: EDQUOT)
 }
 

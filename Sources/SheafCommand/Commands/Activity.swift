@@ -51,10 +51,12 @@ struct Activity: AsyncParsableCommand {
       let end = try await target.client.events(.account(target.address), after: nil, limit: 1).last
       let events = try await target.client.latestEvents(target.address, limit: limit)
       for event in events { try line(event) }
-      var position = max(end, events.last?.sequence ?? 0)
+      var position = end
+      // Those that came since `end`.
+      let told = Set(events.map(\.id))
       while true {
         do {
-          try await print(from: &position, target)
+          try await print(from: &position, told, target)
         } catch let error as SheafError where error.kind == .unavailable {}
         try await waitForProcess(target)
       }
@@ -62,13 +64,15 @@ struct Activity: AsyncParsableCommand {
   }
 
   /// Prints events after a position, and moves the position on, until the process that owns the library ends.
-  private func print(from position: inout Int64, _ target: ItemTarget) async throws {
+  ///
+  /// - Parameter told: Ids of events that are printed already.
+  private func print(from position: inout Int64, _ told: Set<String>, _ target: ItemTarget) async throws {
     var stream = try await target.client.follow(.account(target.address), after: position)
     while let element = try await stream.next() {
       switch element {
       case .event(let event, _):
-        try line(event)
-        position = event.sequence
+        if !told.contains(event.id) { try line(event) }
+        position = event.position
       case .position(let number): position = number
       case .silence: break
       }
@@ -93,13 +97,24 @@ struct Activity: AsyncParsableCommand {
   /// - Parameter paths: The paths of the items, by their ids.
   private func show(_ events: [Event], _ paths: [String: String]) throws {
     guard !events.isEmpty else { return try StandardOutput.line("Nothing happened yet.") }
-    var table = Table([("TIME", .left), ("WHAT", .left), ("PATH", .left)])
-    for event in events { table.append([Format.time(event.time), event.sentence(), paths[event.data.item.id] ?? ""]) }
+    let tellsDevices = events.contains { $0.data.device != nil }
+    var table = Table(
+      [("TIME", .left)] + (tellsDevices ? [("DEVICE", .left)] : []) + [("WHAT", .left), ("PATH", .left)])
+    for event in events {
+      table.append(
+        [Format.time(event.time)] + (tellsDevices ? [event.data.device?.name ?? ""] : [])
+          + [Self.sentence(event), paths[event.data.item.id] ?? ""])
+    }
     try StandardOutput.write(table.text)
   }
 
   private func line(_ event: Event) throws {
     if output.json { return try JSON.writeLine(event) }
-    try StandardOutput.line("\(Format.time(event.time))  \(event.sentence().escapingControls)")
+    let device = event.data.device.map { " (\($0.name))" } ?? ""
+    try StandardOutput.line("\(Format.time(event.time))  \((Self.sentence(event) + device).escapingControls)")
+  }
+
+  private static func sentence(_ event: Event) -> String {
+    event.sentence() + (event.isWaiting ? " (waits for the hub)" : "")
   }
 }

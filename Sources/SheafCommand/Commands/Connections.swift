@@ -21,6 +21,7 @@ struct Connect: AsyncParsableCommand {
         sheaf connect 'https://hub.example/enrol/CODE'
         sheaf connect 'https://hub.example/enrol/CODE' --as alice@hub.example
         sheaf connect 'https://192.0.2.7:8443/enrol/CODE#FINGERPRINT' --name laptop
+        sheaf connect 'https://hub.example/enrol/CODE' --cache 20G
       """)
 
   @Argument(help: "An enrolment link.")
@@ -28,6 +29,11 @@ struct Connect: AsyncParsableCommand {
 
   @Option(help: "What to call this machine (default: its host name).")
   var name: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Let contents of connected accounts take so much here, 10G; others come when they are read.", valueName: "size"))
+  var cache: CacheArgument?
 
   @Flag(help: "Without a question, though the account has documents here.")
   var yes = false
@@ -46,6 +52,7 @@ struct Connect: AsyncParsableCommand {
       } else {
         try check(try await connection.client.preview(request))
       }
+      if let cache { _ = try await connection.client.change(SettingsChange(cache: cache.bytes)) }
       let status = try await connection.client.connect(request)
       if output.json { return try JSON.write(status) }
       try StandardOutput.line("Connected \(status.account) with \(ConnectedAccount.hub(status)).")
@@ -87,7 +94,8 @@ struct Disconnect: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "disconnect", abstract: "End the connection of an account with its hub.",
     discussion: """
-      Everything that is here stays, and so does everything that the hub has. This machine's key for the hub is removed. \
+      Everything that is here stays, and so does everything that the hub has. Documents of which nothing is here go from here; \
+      `sheaf keep` fetches them before. This machine's key for the hub is removed. \
       While something is not sent, this is refused.
 
       Examples:
@@ -103,13 +111,16 @@ struct Disconnect: AsyncParsableCommand {
 
   func run() async throws {
     let location = try LibraryChoice.location(named: library.file)
-    let account = try await LibraryConnection.with(location) { connection in
+    let end = try await LibraryConnection.with(location) { connection in
       let account = try await ConnectedAccount.find(connection.client, try library.account())
-      try await connection.client.disconnect(account, discardsUnsent: discardUnsent)
-      return account
+      return try await connection.client.disconnect(account, discardsUnsent: discardUnsent)
     }
-    if output.json { return try JSON.write(DisconnectOutput(account: account)) }
-    try StandardOutput.line("\(account) is no longer connected. Everything that is here stays.")
+    if output.json { return try JSON.write(end) }
+    try StandardOutput.line("\(end.account) is no longer connected. Everything that is here stays.")
+    if end.removed > 0 {
+      let documents = Format.count(end.removed, "document")
+      try StandardOutput.line("\(documents) of which nothing was here are at the hub alone.")
+    }
   }
 }
 

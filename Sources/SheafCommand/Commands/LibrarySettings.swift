@@ -29,6 +29,9 @@ struct LibraryCommand: AsyncParsableCommand {
           ("Default account", settings.defaultAccount?.description ?? "none"), ("Rapid saves", rapid),
           ("Deleted items", "kept for \(Format.span(settings.keepDeleted))"),
           ("Versions", "kept for \(Format.span(settings.keepVersions))"),
+          (
+            "Contents", settings.cache.map { "of connected accounts \(Format.size($0)) at most" } ?? "all are kept here"
+          ),
           ("Texts", settings.searchContents ? "searched by sheaf find" : "not searched by sheaf find"),
         ]).text)
     }
@@ -46,6 +49,10 @@ struct LibraryCommand: AsyncParsableCommand {
         With --search-contents on, `sheaf find` looks into texts, too. Their words are kept in a file beside the library, which \
         takes about twice what the texts take, up to 256 MB of them; off removes it.
 
+        Contents of connected accounts all come to this machine, unless --cache limits what they may take here. Then they come \
+        when a program reads them, and those that nobody has used for longest go again. What `sheaf keep` names stays, and so \
+        does what the hub does not have yet.
+
         Examples:
           sheaf library set --public-address files.example.com
           sheaf library set --public-address ""                 takes it away
@@ -53,6 +60,7 @@ struct LibraryCommand: AsyncParsableCommand {
           sheaf library set --rapid-saves keep                  keeps every version
           sheaf library set --keep-deleted 90d --keep-versions 2y
           sheaf library set --search-contents on                lets sheaf find look into texts
+          sheaf library set --cache 20G                         what a hub has comes when it is read
         """)
 
     @Option(help: ArgumentHelp("Where links point; empty for nowhere.", valueName: "host"))
@@ -73,16 +81,20 @@ struct LibraryCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Whether `sheaf find` looks into texts, too.", valueName: "on|off"))
     var searchContents: SwitchArgument?
 
+    @Option(
+      help: ArgumentHelp("What contents of connected accounts may take here: 20G, none.", valueName: "size|none"))
+    var cache: CacheArgument?
+
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
       if publicAddress == nil, defaultAccount == nil, rapidSaves == nil, keepDeleted == nil, keepVersions == nil,
-        searchContents == nil
+        searchContents == nil, cache == nil
       {
         throw ValidationError(
-          "Give --public-address, --default-account, --rapid-saves, --keep-deleted, --keep-versions or --search-contents."
-        )
+          "Give --public-address, --default-account, --rapid-saves, --keep-deleted, --keep-versions, --search-contents or "
+            + "--cache.")
       }
     }
 
@@ -91,7 +103,7 @@ struct LibraryCommand: AsyncParsableCommand {
       let change = SettingsChange(
         publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
         rapidSaves: rapidSaves, keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds,
-        searchContents: searchContents.map { $0 == .on })
+        searchContents: searchContents.map { $0 == .on }, cache: cache?.bytes)
       let settings = try await LibraryConnection.with(location, creating: publicAddress != nil && defaultAccount == nil)
       { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
@@ -114,6 +126,11 @@ struct LibraryCommand: AsyncParsableCommand {
       }
       if keepVersions != nil {
         try StandardOutput.line("Versions are kept for \(Format.span(settings.keepVersions)).")
+      }
+      if cache != nil {
+        try StandardOutput.line(
+          settings.cache.map { "Contents of connected accounts take \(Format.size($0)) here at most." }
+            ?? "All contents of connected accounts are kept here.")
       }
       switch searchContents {
       case .on: try StandardOutput.line("`sheaf find` looks into texts, too.")

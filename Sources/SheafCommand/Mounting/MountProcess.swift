@@ -44,9 +44,11 @@ enum MountProcess {
   ) async throws {
     let signals = await UnixSignalsSequence(trapping: endSignals)
     do {
-      let mounts = ProcessMounts(library: library, logger: logger, start: startLibraryMount)
       let connections = LibraryConnections(
         library: library, folder: LibraryChoice.devicesFolder(), logger: logger)
+      let mounts = ProcessMounts(library: library, logger: logger) { library, request, logger in
+        try await startLibraryMount(library, request, logger, contents: connections)
+      }
       let service = try SheafService(library: library, mounts: mounts, connections: connections, logger: logger)
       try await service.start()
       do {

@@ -8,7 +8,11 @@ import SheafService
 /// Mounts a library's account as a FUSE file system: the one place where the commands and SheafMount meet.
 ///
 /// The caller has checked that the account exists.
-let startLibraryMount: MountStarter = { library, request, logger in
+///
+/// - Parameter contents: Who fetches contents that are not on this machine.
+func startLibraryMount(
+  _ library: Library, _ request: MountRequest, _ logger: Logger, contents: any ContentsSource
+) async throws -> any LiveMount {
   var options = LibraryMount.Options()
   options.readOnly = request.readOnly
   options.allowOther = request.allowOther
@@ -26,7 +30,7 @@ let startLibraryMount: MountStarter = { library, request, logger in
     options.owner = (user.uid, user.gid)
     owner = user
   }
-  let mount = try LibraryMount(library: library, account: request.account, options: options)
+  let mount = try LibraryMount(library: library, contents: contents, account: request.account, options: options)
   try await BlockingWork.run { [owner] in
     try Mountpoint.alone(at: request.mountpoint, for: owner) { try mount.start(on: $0) }
   }

@@ -56,11 +56,6 @@ struct MemberOutput: Encodable {
   let handle: AccountHandle
 }
 
-/// The JSON output of `disconnect`.
-struct DisconnectOutput: Encodable {
-  let account: AccountHandle
-}
-
 /// The JSON output of `device remove`.
 struct RemovedDeviceOutput: Encodable {
   let id: String

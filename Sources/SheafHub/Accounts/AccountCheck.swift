@@ -36,6 +36,10 @@ extension Accounts {
           findings.append("\(try row.text(0)): a session without a device")
         }
       }
+      for row in try connection.query("SELECT zone, device FROM collaboration_keys")
+      where !devices.contains([try row.text(0), try row.text(1)]) {
+        findings.append("\(try row.text(0)): a key stands for a device that is not there")
+      }
       for row in try connection.query("SELECT zone FROM codes") where !zones.contains(try row.text(0)) {
         findings.append("\(try row.text(0)): a link without an account")
       }

@@ -115,6 +115,8 @@ package struct Accounts: Sendable {
       let handle = try Self.take(zone, in: &connection)
       try Zone.destroy(zone, in: &connection)
       let values = [SQLValue.text(zone)]
+      try Collaborations.destroy(zone, &connection)
+      try Guests.destroy(zone, &connection)
       try connection.execute("DELETE FROM sessions WHERE zone = $1", values)
       try connection.execute("DELETE FROM nonces WHERE zone = $1", values)
       try connection.execute("DELETE FROM codes WHERE zone = $1", values)

@@ -116,6 +116,7 @@ extension Accounts {
   ///
   /// - Throws: ``HubError`` of kind `notFound`.
   package func removeDevice(_ device: String, of zone: String) async throws {
+    let now = clock.now
     try await database.write { connection in
       _ = try Self.take(zone, in: &connection)
       let values: [SQLValue] = [.text(zone), .text(device)]
@@ -124,6 +125,7 @@ extension Accounts {
       }
       try connection.execute("DELETE FROM sessions WHERE zone = $1 AND device = $2", values)
       try Zone.forget(device: device, of: zone, in: &connection)
+      try Collaborations.forget(device: device, of: zone, at: now, &connection)
     }
   }
 

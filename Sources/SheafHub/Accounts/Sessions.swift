@@ -14,6 +14,8 @@ package struct Caller: Hashable, Sendable {
   /// The hash of the session's token.
   let session: [UInt8]
   let expires: Timestamp
+  /// The one share that the session is good for, of an account of another hub. Its zone is the handle then.
+  var guest: Guests.Pass?
 
   func author(now: Timestamp) -> SendAuthor {
     SendAuthor(device: device, deviceName: deviceName, handle: handle, name: name, now: now)
@@ -83,7 +85,9 @@ extension Accounts {
     return try await database.read { connection in
       var valid: Set<Caller> = []
       for caller in callers
-      where try Self.caller(zone: caller.zone, session: caller.session, now: now, in: &connection) == caller {
+      where try Self.caller(
+        zone: caller.guest?.zone ?? caller.zone, session: caller.session, now: now, in: &connection) == caller
+      {
         valid.insert(caller)
       }
       return valid
@@ -107,7 +111,9 @@ extension Accounts {
       JOIN accounts ON accounts.zone = sessions.zone
       WHERE sessions.zone = $1 AND sessions.hash = $2
       """, [.text(zone), .blob(session)])
-    guard let row = rows.first else { return nil }
+    guard let row = rows.first else {
+      return try Guests.caller(zone: zone, session: session, now: now, in: &connection)
+    }
     let expires = Timestamp(nanoseconds: try row.integer(1))
     guard expires > now else { return nil }
     let handle = try row.text(2)

@@ -13,6 +13,8 @@ struct EventLogs: Sendable {
     let token: LogToken
     /// Whether more may come: the account did not leave.
     let isOpen: Bool
+    /// How far the account has read its notices in it.
+    let read: Int64
   }
 
   let database: any Database
@@ -39,19 +41,23 @@ struct EventLogs: Sendable {
   private static func places(
     of zone: String, acceptance: Acceptance?, _ connection: inout any SQLConnection
   ) throws -> [SharedPlace] {
+    let abroad = try Collaborations.shares(of: zone, &connection)
     var owners: [String: String] = [:]
     var places: [SharedPlace] = []
     let rows = try connection.query(
       "SELECT share, owner, acceptance FROM inbox WHERE zone = $1 ORDER BY share", [.text(zone)])
     for row in rows {
       if let acceptance, try row.text(2) != acceptance.rawValue { continue }
+      let share = try StoredZone.id(row.blob(0))
+      // Devices read those at their own hub.
+      if abroad.contains(share) { continue }
       let owner = try row.text(1)
       if owners[owner] == nil, let handle = try? AccountHandle(owner) {
         owners[owner] = try ShareRows.person(handle, in: &connection)?.zone
       }
       // What the account itself shares is its own.
       guard let other = owners[owner], other != zone else { continue }
-      places.append(SharedPlace(share: try StoredZone.id(row.blob(0)), zone: other, account: zone))
+      places.append(SharedPlace(share: share, zone: other, account: zone))
     }
     return places
   }
@@ -69,7 +75,9 @@ struct EventLogs: Sendable {
   private static func own(_ zone: String, _ connection: inout any SQLConnection) throws -> Log {
     let head = try ZoneHead.read(zone, in: &connection)
     let log = EpochLog(zone: zone, share: nil, epoch: head.epoch, last: head.events)
-    return Log(place: nil, last: log.last, token: log.token(at: log.last), isOpen: true)
+    return Log(
+      place: nil, last: log.last, token: log.token(at: log.last), isOpen: true,
+      read: try ReadMarks.number(of: nil, in: zone, &connection))
   }
 
   private static func log(_ place: SharedPlace, _ connection: inout any SQLConnection) throws -> Log? {
@@ -81,6 +89,8 @@ struct EventLogs: Sendable {
     let last = if let ended { ended } else { try SharedHead.read(place.share, of: place.zone, &connection).events }
     let epoch = try ZoneHead.read(place.zone, in: &connection).epoch
     let log = EpochLog(zone: place.zone, share: place.share, epoch: epoch, last: last)
-    return Log(place: place, last: last, token: log.token(at: last), isOpen: ended == nil)
+    return Log(
+      place: place, last: last, token: log.token(at: last), isOpen: ended == nil,
+      read: try ReadMarks.number(of: place.share, in: place.account, &connection))
   }
 }

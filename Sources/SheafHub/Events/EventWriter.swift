@@ -38,11 +38,24 @@ struct EventWriter {
   private let author: SendAuthor
   /// The items that went along with each deleted folder.
   private let takenAlong: [WireID: [WireID]]
+  private let sends: [WireID: Send]
 
-  init(zone: String, author: SendAuthor, takenAlong: [WireID: [WireID]]) {
+  init(zone: String, author: SendAuthor, takenAlong: [WireID: [WireID]], sends: [Send]) {
     self.zone = zone
     self.author = author
     self.takenAlong = takenAlong
+    self.sends = Dictionary(sends.map { ($0.item, $0) }) { first, _ in first }
+  }
+
+  private func time(_ authors: Int64?) -> Timestamp { Self.time(authors, at: author.now) }
+
+  /// Nanoseconds by which an author's clock may be ahead of the hub's and still be believed.
+  private static let advance: Int64 = 86_400 * 1_000_000_000
+
+  /// When a deed was done by its author's clock, in nanoseconds since 1970; the hub's time where that clock says nothing.
+  static func time(_ authors: Int64?, at now: Timestamp) -> Timestamp {
+    guard let authors, authors >= 0, authors - advance <= now.nanoseconds else { return now }
+    return Timestamp(nanoseconds: authors)
   }
 
   mutating func events(
@@ -56,13 +69,15 @@ struct EventWriter {
       var data = EventDetails(
         item: try item(row, row.places.first, &draft),
         actor: Account(handle: try AccountHandle(author.handle), name: author.name))
+      data.device = .init(id: author.device, name: author.deviceName)
       let change = changes[id]
       data.share = (change?.after ?? change?.before).map(Self.share)
-      func append(_ type: EventType) throws {
+      let send = sends[id]
+      func append(_ type: EventType, at time: Timestamp) throws {
         let shared = try change.map { try self.shared(type, data, $0, &draft) } ?? []
         events.append(
           PendingEvent(
-            id: WireID().description, type: type, subject: id, time: author.now, data: data, shared: shared))
+            id: WireID().description, type: type, subject: id, time: time, data: data, shared: shared))
       }
       let version = row.version == before?.version ? nil : try row.version.flatMap { try draft.version($0) }
       let base = try version?.base.flatMap { try draft.version($0) }
@@ -70,8 +85,10 @@ struct EventWriter {
         EventDetails.Version(
           number: $0.number, base: base?.item == id ? base?.number : nil, size: $0.size, cause: $0.cause.rawValue)
       }
+      let (done, saved) = (time(send?.time ?? version?.time), time(version?.time))
       guard let before else {
-        try append(.created)
+        data.previousName = send?.previousName
+        try append(.created, at: done)
         continue
       }
       switch (before.isDeleted, row.isDeleted) {
@@ -83,11 +100,11 @@ struct EventWriter {
           }
           data.contentCount = Int64(contents.count)
         }
-        try append(.deleted)
+        try append(.deleted, at: done)
       case (true, false):
         data.contents = []
         data.contentCount = 0
-        try append(.created)
+        try append(.created, at: done)
       case (true, true): break
       case (false, false):
         if let old = before.places.first, let new = row.places.first, old != new {
@@ -97,10 +114,10 @@ struct EventWriter {
           data.version = nil
           data.previousPath = previous.path
           data.previousName = previous.name
-          try append(old.parent == new.parent ? .renamed : .moved)
+          try append(old.parent == new.parent ? .renamed : .moved, at: done)
           swap(&moved, &data)
         }
-        if version != nil { try append(.edit) }
+        if version != nil { try append(.edit, at: saved) }
       }
     }
     return events
@@ -123,6 +140,8 @@ struct EventWriter {
       var (type, data) = (type, data)
       data.item.path = try sharedPath(change.row.places.first, of: change.row.item, after, &draft)
       data.share = Self.share(after)
+      // What could not be saved elsewhere is for its author to know.
+      if type == .created { data.previousName = nil }
       if type == .moved || type == .renamed {
         (data.previousPath, data.previousName) = (nil, nil)
         if let before = change.before, before.share == after.share, let former = change.former {

@@ -90,6 +90,7 @@ package struct SharedEvents: Sendable {
     guard let about, about != account else { return true }
     let member = share.member(account)
     switch event.type {
+    case .mention: return false
     case .accessRequested, .accessDeclined: return member?.role == .owner || member?.role == .administrator
     default: return !hasLeft && member.map { $0.role != .publicUser } ?? false
     }

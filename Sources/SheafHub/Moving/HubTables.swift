@@ -3,8 +3,10 @@ import SheafHubStore
 
 /// The tables of a hub, for what copies rows and does not ask what they mean.
 enum HubTables {
-  static let all = (AccountTables.statements + ZoneTables.statements + ShareTables.statements)
-    .compactMap { StoredTable($0) }
+  static let statements =
+    AccountTables.statements + ZoneTables.statements + ShareTables.statements + FederationTables.statements
+
+  static let all = statements.compactMap { StoredTable($0) }
 
   /// Those whose rows are those of zones. `zones` and `accounts` come last, so that a copy of a zone is whole once it
   /// has them.

@@ -42,6 +42,7 @@ extension HubRoutes {
           }
           try await accounts.removeDevice(device, of: caller.zone)
           watch.end { $0.zone == caller.zone && $0.device == device }
+          await hub.courier.deliver(from: caller.zone)
           return Response(status: .noContent)
         }
       ])

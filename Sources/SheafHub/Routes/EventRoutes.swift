@@ -5,6 +5,9 @@ import SheafWire
 import Synchronization
 
 extension HubRoutes {
+  /// Bytes of a request with read marks, of which one takes 100.
+  private static let readMarksBody = 1 << 20
+
   /// The logs of events.
   func addEventRoutes(to routes: some RouterMethods<HubContext>) {
     add(
@@ -25,7 +28,47 @@ extension HubRoutes {
           return try .json(withURLs(try await hub.sharedEvents.page(after: position, limit: limit, of: place)))
         }
       ])
+    add(
+      "v1/events/read", to: routes,
+      [
+        .put: { request, context in
+          let caller = try context.requireCaller()
+          let asked = try await request.json(SentReadMarks.self, upTo: Self.readMarksBody)
+          try await hub.readMarks.set(asked.marks, of: caller.zone)
+          await news.check(caller.zone)
+          return Response(status: .noContent)
+        }
+      ])
+    addCommentRoutes(to: routes)
     add("v1/events/stream", to: routes, [.get: { _, context in try await logStream(try context.requireCaller()) }])
+  }
+
+  /// Comments on items, of the account's own and of shares.
+  private func addCommentRoutes(to routes: some RouterMethods<HubContext>) {
+    add(
+      "v1/items/:item/comments", to: routes,
+      [
+        .post: { request, context in
+          let caller = try context.requireCaller()
+          let comment = try await request.json(SentComment.self, upTo: Self.labelBody)
+          try await hub.comments.add(
+            comment, to: try id("item", context), of: caller.zone, in: nil, by: caller.author(now: hub.clock.now))
+          await news.check(caller.zone)
+          return Response(status: .noContent)
+        }
+      ])
+    add(
+      "v1/shares/:share/items/:item/comments", to: routes,
+      [
+        .post: { request, context in
+          let (caller, place) = try await shared(context)
+          let comment = try await request.json(SentComment.self, upTo: Self.labelBody)
+          try await hub.comments.add(
+            comment, to: try id("item", context), of: place.zone, in: place, by: caller.author(now: hub.clock.now))
+          await news.check(place.zone)
+          return Response(status: .noContent)
+        }
+      ])
   }
 
   private func logPosition(_ request: Request) throws -> LogPosition {
@@ -58,7 +101,7 @@ extension HubRoutes {
     let place = try watch.take(for: caller) { heard.finish() }
     let body = ResponseBody { writer in
       defer { place.giveBack() }
-      var told: [WireID?: Int64] = [:]
+      var told: [WireID?: (last: Int64, read: Int64)] = [:]
       var listening: [String: Task<Void, Never>] = [:]
       let ticking = Task {
         while !Task.isCancelled {
@@ -79,9 +122,9 @@ extension HubRoutes {
         }
         return logs.compactMap { log in
           let share = log.place?.share
-          if let known = told[share], known >= log.last { return nil }
-          told[share] = log.last
-          return LogNews.Log(share: share, last: log.last, token: log.token.text)
+          if let known = told[share], known.last >= log.last, known.read >= log.read { return nil }
+          told[share] = (log.last, log.read)
+          return LogNews.Log(share: share, last: log.last, token: log.token.text, read: log.read)
         }
       }
       let inbox = Inboxes.feed(of: caller.zone)

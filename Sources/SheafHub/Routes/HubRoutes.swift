@@ -39,11 +39,13 @@ struct HubRoutes: Sendable {
     router.add(middleware: Problems(paths: paths, logger: logger))
     addPublicRoutes(to: router)
     addSharePage(to: router)
+    addFederationRoutes(to: router)
     let session = router.group().add(middleware: Sessions(watch: watch))
     addAccountRoutes(to: session)
     addZoneRoutes(to: session)
     addShareRoutes(to: session)
     addSharedRoutes(to: session)
+    addCollaborationRoutes(to: session)
     addEventRoutes(to: session)
     return router
   }

@@ -8,7 +8,7 @@ import Synchronization
 extension HubRoutes {
   /// The page of a share's URL in a browser.
   func addSharePage(to routes: some RouterMethods<HubContext>) {
-    let (sharing, pace) = (hub.sharing, PagePace())
+    let (sharing, pace) = (hub.sharing, RequestPace())
     add(
       "s/:token", to: routes,
       [
@@ -84,13 +84,14 @@ enum SharePage {
   }
 }
 
-/// How fast anybody may open pages of shares: a bucket of tokens for each address. Behind a proxy all have one.
-final class PagePace: Sendable {
-  /// Pages at once, and then in each second.
+/// How fast anybody may ask who has no session: a bucket of tokens for each name, such as that of an address. Behind a
+/// proxy all addresses are one.
+final class RequestPace: Sendable {
+  /// Requests at once, and then in each second.
   static let burst = 200.0
   static let rate = 50.0
-  /// Addresses that are remembered.
-  private static let mostAddresses = 4_096
+  /// Names that are remembered.
+  private static let mostNames = 4_096
 
   private struct Bucket {
     var tokens: Double
@@ -100,18 +101,18 @@ final class PagePace: Sendable {
   private let buckets = Mutex<[String: Bucket]>([:])
 
   /// - Throws: ``HubError`` of kind `tooMany`.
-  func take(_ address: String, at now: ContinuousClock.Instant) throws {
+  func take(_ name: String, at now: ContinuousClock.Instant) throws {
     let isAllowed = buckets.withLock { buckets in
-      var bucket = buckets[address] ?? Bucket(tokens: Self.burst, filled: now)
+      var bucket = buckets[name] ?? Bucket(tokens: Self.burst, filled: now)
       let seconds = (now - bucket.filled) / .seconds(1)
       bucket.tokens = min(Self.burst, bucket.tokens + max(0, seconds) * Self.rate)
       bucket.filled = now
       let isAllowed = bucket.tokens >= 1
       if isAllowed { bucket.tokens -= 1 }
-      if buckets.count >= Self.mostAddresses, buckets[address] == nil { buckets = [:] }
-      buckets[address] = bucket
+      if buckets.count >= Self.mostNames, buckets[name] == nil { buckets = [:] }
+      buckets[name] = bucket
       return isAllowed
     }
-    guard isAllowed else { throw HubError(.tooMany, "pages are opened too fast") }
+    guard isAllowed else { throw HubError(.tooMany, "requests come too fast") }
   }
 }

@@ -24,13 +24,13 @@ extension HubRoutes {
       "v1/shares/:share", to: routes,
       [
         .get: { _, context in
-          let caller = try context.requireCaller()
-          let share = try await sharing.share(try shareID("share", context), for: caller.person)
+          let (caller, place) = try await shared(context)
+          let share = try await sharing.share(place.share, for: caller.person, in: place.zone)
           return try .json(try state(of: share, for: caller))
         },
         .delete: { _, context in
-          let caller = try context.requireCaller()
-          try await sharing.change(try shareID("share", context), by: caller.person) { try $0.stop(by: caller.zone) }
+          let (caller, place) = try await shared(context)
+          try await sharing.change(place.share, in: place.zone, by: caller.person) { try $0.stop(by: caller.zone) }
           await watch.check()
           return Response(status: .noContent)
         },
@@ -50,7 +50,7 @@ extension HubRoutes {
           let wait = try request.number("wait", upTo: Self.longestWait) ?? 0
           let page = { @Sendable in
             let page = try await sharing.inboxes.page(after: after, limit: limit, of: caller.zone)
-            return InboxPage(entries: page.entries.map { entry($0.share, $0.note) }, number: page.number)
+            return InboxPage(entries: page.entries.map { $0.note.entry(of: $0.share, url: url) }, number: page.number)
           }
           return try .json(
             try await waiting(wait, for: caller, key: Inboxes.feed(of: caller.zone), page) { $0.number != known })
@@ -64,19 +64,18 @@ extension HubRoutes {
       "v1/shares/:share/participants/:handle", to: routes,
       [
         .put: { request, context in
-          let caller = try context.requireCaller()
-          let (share, handle) = (try shareID("share", context), handle(context))
+          let (caller, place) = try await shared(context)
           let settings = try await request.json(ParticipantSettings.self, upTo: Self.smallBody)
-          let person = try await sharing.person(handle)
-          let member = try await sharing.change(share, by: caller.person) {
+          let person = try await sharing.invitee(handle(context), to: place.share, settings, by: caller, hub.guests)
+          let member = try await sharing.change(place.share, in: place.zone, by: caller.person) {
             try $0.invite(person, settings, by: caller.zone, at: clock.now)
           }
           return try .json(Self.participant(member))
         },
         .delete: { _, context in
-          let caller = try context.requireCaller()
+          let (caller, place) = try await shared(context)
           let handle = handle(context)
-          try await sharing.change(try shareID("share", context), by: caller.person) {
+          try await sharing.change(place.share, in: place.zone, by: caller.person) {
             try $0.remove(handle, by: caller.zone, at: clock.now)
           }
           await watch.check()
@@ -87,8 +86,8 @@ extension HubRoutes {
       "v1/shares/:share/requests", to: routes,
       [
         .get: { _, context in
-          let caller = try context.requireCaller()
-          let share = try await sharing.share(try shareID("share", context), for: caller.person)
+          let (caller, place) = try await shared(context)
+          let share = try await sharing.share(place.share, for: caller.person, in: place.zone)
           let requests = try share.requests(for: caller.zone).map {
             ShareRequest(
               handle: $0.person.handle, name: $0.person.name ?? $0.person.handle, time: $0.time.secondsText,
@@ -101,11 +100,11 @@ extension HubRoutes {
       "v1/shares/:share/requests/:handle", to: routes,
       [
         .put: { request, context in
-          let caller = try context.requireCaller()
-          let (share, handle) = (try shareID("share", context), handle(context))
+          let (caller, place) = try await shared(context)
+          let handle = handle(context)
           let answer = try await request.json(ShareAnswer.self, upTo: Self.smallBody).answer
           let person = try await sharing.person(handle)
-          try await sharing.change(share, by: caller.person) {
+          try await sharing.change(place.share, in: place.zone, by: caller.person) {
             try $0.answer(handle, person, answer, by: caller.zone, at: clock.now)
           }
           return Response(status: .noContent)
@@ -119,10 +118,9 @@ extension HubRoutes {
       "v1/shares/:share/links", to: routes,
       [
         .post: { request, context in
-          let caller = try context.requireCaller()
-          let share = try shareID("share", context)
+          let (caller, place) = try await shared(context)
           let settings = try await request.json(OneTimeLinkSettings.self, upTo: Self.smallBody)
-          let made = try await sharing.change(share, by: caller.person) {
+          let made = try await sharing.change(place.share, in: place.zone, by: caller.person) {
             try $0.invite(by: caller.zone, permission: settings.permission.map { SharePermission($0) }, at: clock.now)
           }
           return try .json(
@@ -131,8 +129,8 @@ extension HubRoutes {
               expires: made.invitation.expires.secondsText), status: .created)
         },
         .delete: { _, context in
-          let caller = try context.requireCaller()
-          try await sharing.change(try shareID("share", context), by: caller.person) {
+          let (caller, place) = try await shared(context)
+          try await sharing.change(place.share, in: place.zone, by: caller.person) {
             try $0.revoke(by: caller.zone)
           }
           return Response(status: .noContent)
@@ -142,9 +140,9 @@ extension HubRoutes {
       "v1/offers", to: routes,
       [
         .post: { request, context in
-          let caller = try context.requireCaller()
+          let caller = try context.requireCaller(in: nil)
           let link = try token(try await request.json(ShareLink.self, upTo: Self.smallBody))
-          let (offer, way) = try await sharing.offer(link, to: caller.person)
+          let (offer, way) = try await sharing.offer(link, to: caller.person, guest: caller.guest)
           return try .json(Self.facts(offer, way))
         }
       ])
@@ -152,9 +150,9 @@ extension HubRoutes {
       "v1/acceptances", to: routes,
       [
         .post: { request, context in
-          let caller = try context.requireCaller()
+          let caller = try context.requireCaller(in: nil)
           let link = try token(try await request.json(ShareLink.self, upTo: Self.smallBody))
-          let (share, member) = try await sharing.accept(link, by: caller.person)
+          let (share, member) = try await sharing.accept(link, by: caller.person, guest: caller.guest)
           guard let member else { return try .json(ShareAcceptance(requested: true)) }
           return try .json(
             ShareAcceptance(requested: false, share: share, permission: member.permission.wire))
@@ -217,17 +215,6 @@ extension HubRoutes {
     return ShareOfferFacts(
       way: word, title: offer.share.title, owner: offer.owner.handle, ownerName: offer.owner.name ?? offer.owner.handle,
       kind: offer.share.kind, permission: permission.wire)
-  }
-
-  private func entry(_ share: WireID, _ note: InboxNote) -> InboxEntry {
-    InboxEntry(
-      share: share, owner: note.owner, acceptance: note.acceptance.wire,
-      offer: note.offer.map {
-        InboxOffer(
-          url: url(of: ShareToken(stored: $0.token)), title: $0.title, ownerName: $0.ownerName, kind: $0.kind,
-          role: $0.role.wire, permission: $0.permission.wire, anyone: $0.anyone.wire, requests: $0.requests,
-          tag: $0.tag)
-      })
   }
 }
 

@@ -123,8 +123,9 @@ extension HubRoutes {
 
   /// The share of a path, as the caller comes to it.
   func shared(_ context: HubContext) async throws -> (caller: Caller, place: SharedPlace) {
-    let caller = try context.requireCaller()
     let share = try shareID("share", context)
-    return (caller, try await hub.sharing.place(share, for: caller.person))
+    let caller = try context.requireCaller(in: share)
+    let zone = try await hub.sharing.zone(of: share, for: caller)
+    return (caller, SharedPlace(share: share, zone: zone, account: caller.zone))
   }
 }

@@ -25,6 +25,9 @@ package final class HubAddresses: Sendable {
   /// The address that links have.
   package var first: HubAddress? { known.withLock(\.first) }
 
+  /// All of them, as devices and other hubs sign them.
+  var all: [String] { known.withLock { $0.map(\.description) } }
+
   func contains(_ text: String) -> Bool { known.withLock { $0.contains { $0.description == text } } }
 
   /// Notes the port that the system chose.

@@ -17,9 +17,21 @@ struct HubContext: RequestContext {
     self.source = source.channel.remoteAddress?.ipAddress ?? ""
   }
 
-  /// - Throws: ``HubError`` for a request without a session.
+  /// - Throws: ``HubError`` for a request without a session, or one of a guest.
   func requireCaller() throws -> Caller {
     guard let caller else { throw HubError(.unauthorized, "the request has no session") }
+    guard caller.guest == nil else { throw HubError(.forbidden, "a guest's session is for one share alone") }
+    return caller
+  }
+
+  /// Also a guest of a share.
+  ///
+  /// - Parameter share: The share that the request is about; nil for one that finds it by a link.
+  /// - Throws: ``HubError`` for a request without a session, or one for another share.
+  func requireCaller(in share: WireID?) throws -> Caller {
+    guard let caller, let guest = caller.guest else { return try requireCaller() }
+    // To a guest all other shares are none.
+    guard share == nil || guest.share == share else { throw HubShare.nothing }
     return caller
   }
 }

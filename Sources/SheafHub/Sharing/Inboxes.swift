@@ -50,40 +50,88 @@ struct Inboxes: Sendable {
     }
   }
 
-  /// Puts a row into the inbox that it is for, unless something newer is there. An account that is gone has none.
+  /// Puts a row into the inbox that it is for. An account that is gone has none.
   private func bring(_ row: Outgoing) async throws {
     let now = clock.now
     do {
       try await database.write { connection in
         _ = try ZoneHead.take(row.account, in: &connection)
-        let note: InboxNote = try StoredZone.decoded(row.entry)
-        let key: [SQLValue] = [.text(row.account), .blob(row.share)]
-        if let known = try connection.query("SELECT revision FROM inbox WHERE zone = $1 AND share = $2", key).first {
-          if try known.integer(0) >= row.revision { return }
-        } else {
-          let count = try connection.query("SELECT COUNT(*) FROM inbox WHERE zone = $1", [.text(row.account)])
-          if try count.first?.integer(0) ?? 0 >= Self.mostEntries { return }
+        // A share of this hub is of no other one, whatever that said.
+        if try Collaborations.forget(row.share, of: row.account, &connection) {
+          try connection.execute(
+            "DELETE FROM inbox WHERE zone = $1 AND share = $2", [.text(row.account), .blob(row.share)])
         }
-        try connection.execute(
-          """
-          INSERT INTO inbox (zone, share, owner, revision, acceptance, entry, changed)
-          VALUES ($1, $2, $3, $4, $5, $6, $7)
-          ON CONFLICT (zone, share) DO UPDATE SET owner = excluded.owner, revision = excluded.revision,
-            acceptance = excluded.acceptance, entry = excluded.entry, changed = excluded.changed
-          """,
-          key + [
-            .text(note.owner), .integer(row.revision), .text(row.acceptance), .text(row.entry),
-            .integer(now.nanoseconds),
-          ])
-        try connection.execute(
-          """
-          INSERT INTO inboxes (zone, number) VALUES ($1, 1)
-          ON CONFLICT (zone) DO UPDATE SET number = inboxes.number + 1
-          """, [.text(row.account)])
+        let note: InboxNote = try StoredZone.decoded(row.entry)
+        _ = try Self.put(note, revision: row.revision, of: row.share, into: row.account, at: now, &connection)
       }
     } catch let error as HubError where error.kind == .notFound {
       return
     }
+  }
+
+  /// Puts what another hub tells of its share into the inbox of the account that it is for.
+  ///
+  /// - Returns: the account's zone.
+  /// - Throws: ``HubError`` of kind `notFound` for a handle that has no account here, or a share of which that hub did
+  ///   not ask for keys; `forbidden` for an owner for whom it does not speak; `invalid`.
+  func receive(_ news: InboxNews, from domain: String, at address: HubAddress) async throws -> String {
+    let (entry, now) = (news.entry, clock.now)
+    guard Federation.domain(of: entry.owner) == domain else {
+      throw HubError(.forbidden, "the hub does not speak for the owner")
+    }
+    guard (0..<1 << 53).contains(news.revision) else { throw HubError(.invalid, "the entry is none") }
+    let note = try InboxNote(entry, at: address)
+    return try await database.write { connection in
+      guard let handle = try? AccountHandle(news.handle),
+        let person = try ShareRows.person(handle, in: &connection),
+        // Looked at before the row is taken, so that hubs with made-up shares hold nobody up.
+        try Collaborations.isFrom(address, share: entry.share, of: person.zone, owner: entry.owner, &connection)
+      else { throw HubError(.notFound, "the account was not invited") }
+      _ = try Accounts.take(person.zone, in: &connection)
+      _ = try ZoneHead.take(person.zone, in: &connection)
+      let isNews = try Self.put(
+        note, revision: news.revision, of: entry.share.bytes, into: person.zone, at: now, &connection)
+      if isNews, note.acceptance == .removed { try Collaborations.end(entry.share, of: person.zone, &connection) }
+      return person.zone
+    }
+  }
+
+  /// Puts a note into an inbox that was taken, unless something newer is there, or it has no room.
+  ///
+  /// - Returns: whether it was put there.
+  private static func put(
+    _ note: InboxNote, revision: Int64, of share: [UInt8], into zone: String, at now: Timestamp,
+    _ connection: inout any SQLConnection
+  ) throws -> Bool {
+    let key: [SQLValue] = [.text(zone), .blob(share)]
+    if let known = try connection.query("SELECT revision FROM inbox WHERE zone = $1 AND share = $2", key).first {
+      if try known.integer(0) >= revision { return false }
+    } else {
+      let count = try connection.query("SELECT COUNT(*) FROM inbox WHERE zone = $1", [.text(zone)])
+      if try count.first?.integer(0) ?? 0 >= mostEntries { return false }
+    }
+    try connection.execute(
+      """
+      INSERT INTO inbox (zone, share, owner, revision, acceptance, entry, changed)
+      VALUES ($1, $2, $3, $4, $5, $6, $7)
+      ON CONFLICT (zone, share) DO UPDATE SET owner = excluded.owner, revision = excluded.revision,
+        acceptance = excluded.acceptance, entry = excluded.entry, changed = excluded.changed
+      """,
+      key + [
+        .text(note.owner), .integer(revision), .text(note.acceptance.rawValue),
+        .text(try StoredZone.encoded(note)), .integer(now.nanoseconds),
+      ])
+    try advance(zone, &connection)
+    return true
+  }
+
+  /// Gives an inbox its next number.
+  static func advance(_ zone: String, _ connection: inout any SQLConnection) throws {
+    try connection.execute(
+      """
+      INSERT INTO inboxes (zone, number) VALUES ($1, 1)
+      ON CONFLICT (zone) DO UPDATE SET number = inboxes.number + 1
+      """, [.text(zone)])
   }
 
   private func forget(_ row: Outgoing, of zone: String) async throws {

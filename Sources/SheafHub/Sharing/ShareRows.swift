@@ -124,6 +124,9 @@ struct ShareRows {
     }
     try writeMemberships(share, before, action, &head)
     let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
+    for account in (before?.members ?? [:]).keys where Guests.isGuest(account) && share.member(account) == nil {
+      try Guests.remove(account, from: share.id, of: zone, &connection)
+    }
     for (account, _) in before?.members ?? [:] where share.members[account] == nil {
       try connection.execute(
         "DELETE FROM participants WHERE zone = $1 AND share = $2 AND account = $3", key + [.text(account)])
@@ -256,6 +259,10 @@ struct ShareRows {
       let note = InboxNote(share, for: account, owner)
       let former = before.map { InboxNote($0, for: account, owner) }
       if note == former { continue }
+      if Guests.isGuest(account) {
+        try tellAbroad(note, account, of: share.id, revision)
+        continue
+      }
       try connection.execute(
         """
         INSERT INTO outgoing (zone, account, share, revision, acceptance, entry) VALUES ($1, $2, $3, $4, $5, $6)
@@ -267,6 +274,19 @@ struct ShareRows {
           .text(try StoredZone.encoded(note)),
         ])
     }
+  }
+
+  /// The same for an account of another hub.
+  private mutating func tellAbroad(_ note: InboxNote, _ account: String, of share: WireID, _ revision: Int64) throws {
+    try connection.execute(
+      """
+      INSERT INTO outgoing_abroad (zone, share, account, revision, entry) VALUES ($1, $2, $3, $4, $5)
+      ON CONFLICT (zone, share, account) DO UPDATE SET revision = excluded.revision, entry = excluded.entry
+      """,
+      [
+        .text(zone), .blob(share.bytes), .blob(Array(account.utf8)), .integer(revision),
+        .text(try StoredZone.encoded(note)),
+      ])
   }
 }
 
@@ -289,9 +309,12 @@ struct InboxNote: Hashable, Sendable, Codable {
   let acceptance: Acceptance
   /// Nil for somebody who is out: they learn nothing more.
   let offer: Offer?
+  /// Where the hub of the share is dialled; nil for this hub.
+  let address: String?
 
   init(_ share: HubShare, for account: String, _ owner: Person) {
     self.owner = owner.handle
+    address = nil
     let member = share.member(account)
     acceptance = member?.acceptance ?? .removed
     offer = member.map {
@@ -301,6 +324,49 @@ struct InboxNote: Hashable, Sendable, Codable {
         permission: $0.permission, anyone: share.anyone, requests: share.waiting(for: $0),
         tag: Self.tag(of: share, for: account))
     }
+  }
+
+  /// What another hub tells of a share that it has.
+  ///
+  /// - Throws: ``HubError`` of kind `invalid` for anything that is none, or would be of another hub's share.
+  init(_ entry: InboxEntry, at address: HubAddress) throws {
+    let invalid = HubError(.invalid, "the entry is none")
+    owner = entry.owner
+    self.address = address.description
+    acceptance = try Self.word(entry.acceptance.rawValue)
+    guard let offer = entry.offer, acceptance != .removed else {
+      guard acceptance == .removed else { throw invalid }
+      self.offer = nil
+      return
+    }
+    guard let url = try? ShareURL(offer.url), url.place == .address(address.description), offer.role != .owner,
+      offer.requests >= 0, offer.tag?.utf8.count ?? 0 <= 64
+    else { throw invalid }
+    try Accounts.check(name: offer.ownerName, upTo: 255)
+    self.offer = Offer(
+      token: url.token.text, title: try HubShare.checked(title: offer.title), ownerName: offer.ownerName,
+      kind: offer.kind, role: try Self.word(offer.role.rawValue), permission: try Self.word(offer.permission.rawValue),
+      anyone: try Self.word(offer.anyone.rawValue), requests: offer.requests, tag: offer.tag)
+  }
+
+  private static func word<Word: RawRepresentable>(_ text: String) throws -> Word where Word.RawValue == String {
+    guard let word = Word(rawValue: text) else { throw HubError(.invalid, "the entry is none") }
+    return word
+  }
+
+  /// As devices and other hubs get it.
+  ///
+  /// - Parameter url: The URL of a share of this hub.
+  func entry(of share: WireID, url: (ShareToken) -> String) -> InboxEntry {
+    InboxEntry(
+      share: share, owner: owner, acceptance: acceptance.wire,
+      offer: offer.map { offer in
+        let token = ShareToken(stored: offer.token)
+        return InboxOffer(
+          url: address.map { token.url(address: $0, library: "") } ?? url(token), title: offer.title,
+          ownerName: offer.ownerName, kind: offer.kind, role: offer.role.wire, permission: offer.permission.wire,
+          anyone: offer.anyone.wire, requests: offer.requests, tag: offer.tag)
+      }, hub: address.map { "https://\($0)" })
   }
 
   /// The same for the same settings and people, as far as an account may know of them.

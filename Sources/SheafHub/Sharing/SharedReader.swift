@@ -41,7 +41,7 @@ struct SharedReader {
     return found
   }
 
-  private static var documents: ItemRow {
+  static var documents: ItemRow {
     ItemRow(
       item: .root, kind: .folder, number: 0, device: "", others: 0, deleted: nil,
       places: [Place(parent: .root, "Documents")], mode: 0o755, mtime: 0, target: nil, attributes: [:], version: nil,

@@ -13,10 +13,12 @@ struct Sharing: Sendable {
   let database: any Database
   let clock: HubClock
   let inboxes: Inboxes
+  private let courier: Courier
 
-  init(database: any Database, clock: HubClock) {
+  init(database: any Database, clock: HubClock, courier: Courier) {
     self.database = database
     self.clock = clock
+    self.courier = courier
     inboxes = Inboxes(database: database, clock: clock)
   }
 
@@ -57,7 +59,7 @@ struct Sharing: Sendable {
       try head.write(zone, in: &connection)
       return share
     }
-    try await inboxes.deliver(from: zone)
+    try await deliver(from: zone)
     return share
   }
 
@@ -70,8 +72,10 @@ struct Sharing: Sendable {
   }
 
   /// A share as one of its members sees it.
-  func share(_ id: WireID, for caller: Person) async throws -> HubShare {
-    let zone = try await zone(of: id, for: caller)
+  ///
+  /// - Parameter zone: The one that has the share, where that is known.
+  func share(_ id: WireID, for caller: Person, in zone: String? = nil) async throws -> HubShare {
+    let zone = if let zone { zone } else { try await self.zone(of: id, for: caller) }
     let share = try await database.read { connection in
       var rows = ShareRows(zone: zone, connection: connection)
       return try rows.share(id)
@@ -88,7 +92,8 @@ struct Sharing: Sendable {
     try await change(id, in: try await zone(of: id, for: caller), by: caller, body)
   }
 
-  private func change<Value: Sendable>(
+  /// The same, of a share that is in this zone.
+  func change<Value: Sendable>(
     _ id: WireID, in zone: String, by actor: Person, _ body: @escaping @Sendable (inout HubShare) throws -> Value
   ) async throws -> Value {
     let action = ShareAction(actor: actor, time: clock.now)
@@ -109,15 +114,20 @@ struct Sharing: Sendable {
       try head.write(zone, in: &connection)
       return value
     }
-    try await inboxes.deliver(from: zone)
+    try await deliver(from: zone)
     return value
   }
 
-  /// A share as an account comes to it.
-  ///
-  /// - Throws: ``HubError`` of kind `notFound` for a share that the account has nothing to do with.
-  func place(_ share: WireID, for caller: Person) async throws -> SharedPlace {
-    SharedPlace(share: share, zone: try await zone(of: share, for: caller), account: caller.zone)
+  /// Brings the news of a zone to the inboxes of others: of this hub, and then of other ones.
+  private func deliver(from zone: String) async throws {
+    try await inboxes.deliver(from: zone)
+    await courier.deliver(from: zone)
+  }
+
+  /// The zone of a share: that of a guest's session, or as ``zone(of:for:)`` finds it.
+  func zone(of share: WireID, for caller: Caller) async throws -> String {
+    if let guest = caller.guest { return guest.zone }
+    return try await zone(of: share, for: caller.person)
   }
 
   /// The zone in which a share is: the account's own, or the one that its inbox names. It is a hint, which the zone
@@ -142,6 +152,32 @@ struct Sharing: Sendable {
     return try await database.read { connection in try ShareRows.person(handle, in: &connection) }
   }
 
+  /// Whom a handle names who is to be invited, or whose part is to change: an account of this hub, or of another one,
+  /// which then gives keys.
+  ///
+  /// - Returns: nil for a handle that has no account.
+  /// - Throws: ``HubError`` of the rules of ``HubShare``, before another hub hears of it; `unavailable` if that hub
+  ///   cannot be asked.
+  func invitee(
+    _ handle: String, to id: WireID, _ settings: ParticipantSettings, by caller: Caller, _ guests: Guests
+  ) async throws -> Person? {
+    if let person = try await person(handle) { return person }
+    guard courier.federation.isElsewhere(handle) else { return nil }
+    let zone = try await zone(of: id, for: caller)
+    let (found, owner) = try await database.read { connection in
+      var rows = ShareRows(zone: zone, connection: connection)
+      return (try rows.share(id), try rows.owner())
+    }
+    guard var share = found, let owner else { throw HubShare.nothing }
+    let person = Person(zone: handle, handle: handle, name: nil)
+    let isMember = share.member(handle) != nil
+    _ = try share.invite(person, settings, by: caller.zone, at: clock.now)
+    if isMember { return person }
+    guard let root = try await courier.keys(of: handle, share: id, zone: zone, owner: owner.handle) else { return nil }
+    try await guests.admit(root)
+    return Person(zone: handle, handle: handle, name: root.name)
+  }
+
   // MARK: - Links
 
   /// The share that a link leads to, with its owner.
@@ -153,8 +189,12 @@ struct Sharing: Sendable {
   /// The offer of a link to an account.
   ///
   /// - Throws: ``HubError`` of kind `notFound`, the same for a link that is none and for one that is not theirs.
-  func offer(_ link: ShareToken, to caller: Person) async throws -> (offer: Offer, way: HubShare.Way) {
-    guard let offer = try await offer(link) else { throw HubShare.nothing }
+  func offer(
+    _ link: ShareToken, to caller: Person, guest: Guests.Pass? = nil
+  ) async throws -> (offer: Offer, way: HubShare.Way) {
+    guard let offer = try await offer(link), guest.map({ $0.share == offer.share.id }) ?? true else {
+      throw HubShare.nothing
+    }
     return (offer, try offer.share.way(caller, by: link, at: clock.now))
   }
 
@@ -177,9 +217,14 @@ struct Sharing: Sendable {
 
   /// Joins by a link, or asks for access. When it returns, the inbox of who joined has it.
   ///
+  /// - Parameter guest: The session of a guest, which is good for one share.
   /// - Returns: nil for the member of one who asked.
-  func accept(_ link: ShareToken, by caller: Person) async throws -> (share: WireID, member: Member?) {
-    guard let offer = try await offer(link) else { throw HubShare.nothing }
+  func accept(
+    _ link: ShareToken, by caller: Person, guest: Guests.Pass? = nil
+  ) async throws -> (share: WireID, member: Member?) {
+    guard let offer = try await offer(link), guest.map({ $0.share == offer.share.id }) ?? true else {
+      throw HubShare.nothing
+    }
     let joined = try await database.read { connection in
       try connection.query(
         "SELECT COUNT(*) FROM inbox WHERE zone = $1 AND acceptance = $2",

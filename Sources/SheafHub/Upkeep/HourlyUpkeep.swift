@@ -20,6 +20,8 @@ extension Hub {
         try await feeds.forgetDeletions(in: zone)
         try await feeds.trim(zone)
         try await sharing.inboxes.forgetEnded(in: zone)
+        try await collaborations.upkeep(of: zone)
+        try await guests.upkeep(of: zone)
       } catch let error as HubError where error.kind == .notFound {
         // The account was removed meanwhile.
         continue

@@ -174,6 +174,10 @@ private struct ZoneCheck {
       "SELECT COUNT(*) FROM participants WHERE zone = $1 AND share NOT IN (SELECT share FROM shares WHERE zone = $1)",
       [.text(zone)])
     if try lost.first?.integer(0) != 0 { find("somebody takes part in a share that is not there") }
+    let strangers = try connection.query(
+      "SELECT COUNT(*) FROM guests WHERE zone = $1 AND share NOT IN (SELECT share FROM shares WHERE zone = $1)",
+      [.text(zone)])
+    if try strangers.first?.integer(0) != 0 { find("a root lets into a share that is not there") }
     try checkFeeds(&rows)
   }
 

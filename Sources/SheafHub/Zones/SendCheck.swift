@@ -52,6 +52,9 @@ enum SendCheck {
         throw HubError(.invalid, "attributes: those below user.sheaf. are computed, and not sent")
       }
     }
+    if let name = send.previousName, name.isEmpty || name.utf8.count > WireLimits.nameBytes {
+      throw HubError(.invalid, "previousName: 1 to \(WireLimits.nameBytes) bytes")
+    }
     if let version = send.version {
       guard version.contents?.count ?? 0 <= WireLimits.inlineBytes else {
         throw HubError(.tooLarge, "contents: \(WireLimits.inlineBytes) bytes; upload larger ones as chunks")

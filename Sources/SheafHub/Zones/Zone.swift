@@ -72,6 +72,8 @@ enum Zone {
     try connection.execute("DELETE FROM participants WHERE zone = $1", values)
     try connection.execute("DELETE FROM shares WHERE zone = $1", values)
     try connection.execute("DELETE FROM chunks WHERE zone = $1", values)
+    try connection.execute("DELETE FROM read_marks WHERE zone = $1", values)
+    try connection.execute("DELETE FROM comments WHERE zone = $1", values)
     try connection.execute("DELETE FROM epochs WHERE zone = $1", values)
     try connection.execute("DELETE FROM events WHERE zone = $1", values)
     try connection.execute("DELETE FROM watermarks WHERE zone = $1", values)

@@ -125,6 +125,19 @@ enum ZoneTables {
       PRIMARY KEY (zone, sequence))
     """,
     """
+    CREATE TABLE IF NOT EXISTS comments (
+      zone TEXT NOT NULL,
+      comment BYTEA NOT NULL,
+      PRIMARY KEY (zone, comment))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS read_marks (
+      zone TEXT NOT NULL,
+      log BYTEA NOT NULL,
+      number BIGINT NOT NULL,
+      PRIMARY KEY (zone, log))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS epochs (
       zone TEXT NOT NULL,
       epoch BYTEA NOT NULL,

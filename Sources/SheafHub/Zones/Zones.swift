@@ -263,7 +263,7 @@ private struct Sending {
         verdicts[index].number = numbers[item] ?? row?.number
       }
     }
-    var writer = EventWriter(zone: zone, author: author, takenAlong: decision.takenAlong)
+    var writer = EventWriter(zone: zone, author: author, takenAlong: decision.takenAlong, sends: group)
     let standings = changes?.changes ?? []
     for event in try writer.events(of: &draft, standings) { try head.append(event, to: zone, in: &connection) }
     return (verdicts, [])

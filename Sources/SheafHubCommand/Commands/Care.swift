@@ -12,6 +12,7 @@ struct StatusCommand: AsyncParsableCommand {
     let folder: String
     let store: String
     let addresses: [String]
+    let domains: [String]
     let accounts: Int
     let devices: Int
     let bytes: Int64
@@ -28,7 +29,8 @@ struct StatusCommand: AsyncParsableCommand {
       for account in accounts { devices += try await open.hub.accounts.devices(of: account.zone).count }
       let facts = Facts(
         folder: open.folder.path, store: open.settings.store == "sqlite" ? "sqlite" : "postgresql",
-        addresses: open.settings.addresses, accounts: accounts.count, devices: devices,
+        addresses: open.settings.addresses, domains: open.settings.domains ?? [], accounts: accounts.count,
+        devices: devices,
         bytes: accounts.reduce(0) { $0 + $1.used },
         warnings: try await (open.hub.database as? PostgresDatabase)?.durabilityWarning().map { [$0] } ?? [])
       if json { return try JSONOutput.print(facts) }
@@ -37,6 +39,7 @@ struct StatusCommand: AsyncParsableCommand {
         Folder:    \(facts.folder)
         Store:     \(facts.store)
         Addresses: \(facts.addresses.joined(separator: ", "))
+        Domains:   \(facts.domains.isEmpty ? "none" : facts.domains.joined(separator: ", "))
         Accounts:  \(facts.accounts) with \(facts.devices) machines
         Contents:  \(facts.bytes) bytes
         """)

@@ -10,6 +10,9 @@ struct InitCommand: AsyncParsableCommand {
     discussion: """
       Without --certificate and --plain the hub makes a certificate for itself, and links have the fingerprint of its \
       key. --plain is for a hub behind a proxy on the same machine, which has a certificate.
+
+      With --domain, other hubs dial this one at its first address, at port 443, and trust no certificate that a hub made \
+      for itself. https://DOMAIN/.well-known/sheaf has to be the hub's, or to name it: {"hub": "https://ADDRESS"}.
       """)
 
   @OptionGroup var hub: HubOption
@@ -21,6 +24,11 @@ struct InitCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp("Where machines dial the hub; repeat it for further ones.", valueName: "name[:port]"))
   var address: [String]
+
+  @Option(
+    help: ArgumentHelp(
+      "A domain for which the hub speaks to other hubs; repeat it for further ones.", valueName: "domain"))
+  var domain: [String] = []
 
   @Option(help: ArgumentHelp("A certificate with its chain, PEM. It is read again when it changes.", valueName: "file"))
   var certificate: String?
@@ -40,6 +48,18 @@ struct InitCommand: AsyncParsableCommand {
     if [plain, selfSigned, certificate != nil].count(where: { $0 }) > 1 {
       throw ValidationError("Give one of --certificate, --self-signed and --plain.")
     }
+    if !domain.isEmpty {
+      guard plain || certificate != nil else {
+        throw ValidationError(
+          "--domain needs a certificate that other hubs trust: --certificate and --key, or --plain.")
+      }
+      guard let first = HubAddress(parsing: address[0]), first.port == 443 else {
+        throw ValidationError("With --domain, the first --address has no port: other hubs dial 443.")
+      }
+      for domain in domain where !Federation.isDomain(domain) {
+        throw ValidationError("\(domain) is no domain in lower case, such as hub.example.")
+      }
+    }
     if store != "sqlite", !HubSettings.isPostgres(store) {
       throw ValidationError("--store is sqlite, or a connection string such as postgresql://host/name.")
     }
@@ -53,6 +73,7 @@ struct InitCommand: AsyncParsableCommand {
       security: plain ? .plain : certificate == nil ? .own : .files)
     settings.certificate = certificate.map { absolute($0) }
     settings.key = key.map { absolute($0) }
+    settings.domains = domain.isEmpty ? nil : domain
     // Before anything is made: a hub that cannot serve would seem to be ready.
     if settings.security == .files { _ = try folder.certificate(settings, logger: Logger(label: "sheaf-hub")) }
     var files: [(path: String, text: String)] = []

@@ -14,6 +14,7 @@ extension Library {
     if let address, !address.isEmpty { try Self.checkHost(address) }
     let rapidSaves = change.rapidSaves
     let searchContents = change.searchContents
+    let cache = change.cache
     for span in [change.keepDeleted, change.keepVersions] { try RetentionPolicy.check(span) }
     let settings = try locked {
       let account = try change.defaultAccount.map { try self.account($0) }
@@ -31,6 +32,13 @@ extension Library {
         if let account { try change.rows.setSetting(Self.defaultKey, account.handle.description) }
         if let rapidSaves { try change.rows.setSetting(Self.rapidSavesKey, rapidSaves.rawValue) }
         if let searchContents { try setSearchesContents(searchContents, change) }
+        if let cache {
+          if cache < 0 {
+            try change.rows.setSetting(Self.cacheKey, nil as String?)
+          } else {
+            try change.rows.setSetting(Self.cacheKey, cache)
+          }
+        }
       }
       return try currentSettings()
     }
@@ -41,6 +49,10 @@ extension Library {
   /// The settings' keys.
   fileprivate static let defaultKey = "defaultAccount"
   private static let rapidSavesKey = "rapidSaves"
+  private static let cacheKey = "cache"
+
+  /// Bytes that contents of connected accounts may take on this machine; nil where nothing limits them.
+  func cacheLimit() throws -> Int64? { try read { try $0.numberSetting(Self.cacheKey) } }
 
   /// Whether versions stay that follow each other faster than a person saves.
   func rapidSavesSetting() throws -> RapidSavesSetting {
@@ -54,7 +66,8 @@ extension Library {
     let spans = try read { try RetentionPolicy($0).library }
     return LibrarySettings(
       publicAddress: address, defaultAccount: account?.handle, rapidSaves: try rapidSavesSetting(),
-      keepDeleted: spans.deleted, keepVersions: spans.versions, searchContents: try searchesContents())
+      keepDeleted: spans.deleted, keepVersions: spans.versions, searchContents: try searchesContents(),
+      cache: try cacheLimit())
   }
 
   private static func checkHost(_ host: String) throws(SheafError) {

@@ -29,11 +29,14 @@ struct Content {
     var length: Int64
     /// Bytes that are not holes.
     var data: Int64
+    /// Bytes that are not on this machine.
+    var absent: Int64
     var extents: [Extent]?
 
     init(_ extents: [Extent]) {
       length = extents.reduce(0) { $0 + $1.length }
       data = extents.reduce(0) { $0 + ($1.isHole ? 0 : $1.length) }
+      absent = extents.reduce(0) { $0 + ($1.isAbsent ? $1.length : 0) }
       self.extents = extents
     }
 
@@ -41,6 +44,7 @@ struct Content {
       node = stored.chunk
       length = stored.length
       data = stored.data
+      absent = stored.absent
     }
   }
 
@@ -67,6 +71,9 @@ struct Content {
   /// Bytes of the document that are not holes.
   var dataLength: Int64 { groups.reduce(0) { $0 + $1.data } }
 
+  /// Bytes of the document that are not on this machine.
+  var absentLength: Int64 { groups.reduce(0) { $0 + $1.absent } }
+
   /// The form in which inodes and versions hold it; stores the groups that are new.
   mutating func stored(in storage: any ChunkStorage) throws -> StoredContent {
     if groups.isEmpty { return .empty }
@@ -79,7 +86,10 @@ struct Content {
         let bytes = StoredContent.encode(groups[index].extents ?? [])
         groups[index].node = try bytes.withUnsafeBytes { try storage.store($0) }
       }
-      nodes.append(ExtentNode(chunk: groups[index].node!, length: groups[index].length, data: groups[index].data))
+      nodes.append(
+        ExtentNode(
+          chunk: groups[index].node!, length: groups[index].length, data: groups[index].data,
+          absent: groups[index].absent))
     }
     return .nodes(nodes)
   }
@@ -90,7 +100,7 @@ struct Content {
     for group in groups {
       if let node = group.node { chunks.append(node) }
       let extents = try group.extents ?? StoredContent.decodeNode(storage.chunk(group.node!))
-      chunks += extents.map(\.chunk)
+      chunks += extents.lazy.filter { !$0.isAbsent }.map(\.chunk)
     }
     return chunks
   }
@@ -155,6 +165,45 @@ struct Content {
     }
   }
 
+  /// The first extent of bytes that are not on this machine.
+  mutating func firstAbsent(from storage: any ChunkSource) throws -> Extent? {
+    guard let index = groups.firstIndex(where: { $0.absent > 0 }) else { return nil }
+    return try load(index, from: storage).first(where: \.isAbsent)
+  }
+
+  /// The same contents with the bytes of `range` of absent contents that were fetched.
+  ///
+  /// - Parameters:
+  ///   - id: Row of the absent contents.
+  ///   - fetched: Extents of the bytes of `range`.
+  mutating func fill(
+    _ id: Int64, _ range: Range<Int64>, with fetched: inout Content, from storage: any ChunkSource
+  ) throws {
+    var places: [(start: Int64, extent: Extent)] = []
+    var start: Int64 = 0
+    for index in groups.indices {
+      var position = start
+      start += groups[index].length
+      guard groups[index].absent > 0 else { continue }
+      for extent in try load(index, from: storage) {
+        if extent.chunk == id, extent.offset < range.upperBound, extent.offset + extent.length > range.lowerBound {
+          places.append((position, extent))
+        }
+        position += extent.length
+      }
+    }
+    for (place, extent) in places {
+      let bytes = max(extent.offset, range.lowerBound)..<min(extent.offset + extent.length, range.upperBound)
+      let wanted = (bytes.lowerBound - range.lowerBound)..<(bytes.upperBound - range.lowerBound)
+      let parts = try fetched.extents(touching: wanted, from: storage).map { first, part in
+        let lower = max(first, wanted.lowerBound)
+        return part.dropping(first: lower - first).prefix(min(first + part.length, wanted.upperBound) - lower)
+      }
+      let first = place + bytes.lowerBound - extent.offset
+      try replace(first..<(first + Int64(bytes.count)), with: parts, from: storage)
+    }
+  }
+
   /// Copies the bytes of `range`, which lies within ``length``, to `buffer`.
   mutating func read(
     _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, from storage: any ChunkSource
@@ -191,7 +240,7 @@ struct Content {
       if let node = groups[index].node { references[node, default: 0] -= 1 }
       for extent in try load(index, from: storage) {
         let next = position + extent.length
-        if position < range.upperBound, next > range.lowerBound, !extent.isHole {
+        if position < range.upperBound, next > range.lowerBound, extent.isStored {
           let pieces = (position < range.lowerBound ? 1 : 0) + (next > range.upperBound ? 1 : 0)
           references[extent.chunk, default: 0] += pieces - 1
         }
@@ -234,6 +283,8 @@ struct Content {
   }
 
   private static func areSame(_ one: Extent, _ other: Extent, from storage: any ChunkSource) throws -> Bool {
+    // Of what is not here nobody knows.
+    if one.isAbsent || other.isAbsent { return false }
     if one.isHole { return try bytes(of: other, from: storage).allSatisfy { $0 == 0 } }
     if other.isHole { return try bytes(of: one, from: storage).allSatisfy { $0 == 0 } }
     return try bytes(of: one, from: storage).withUnsafeBytes { left in

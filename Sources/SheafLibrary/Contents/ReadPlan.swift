@@ -26,8 +26,13 @@ struct ReadPlan {
 
   init(count: Int) { self.count = count }
 
-  /// Adds a run of stored bytes, or a hole.
-  mutating func add(_ extent: Extent, at place: Int) { pieces.append(Piece(place: place, extent: extent)) }
+  /// The bytes among them that are not on this machine.
+  private(set) var absent: [Extent] = []
+
+  /// Adds a run of stored bytes, or a hole, or of bytes that are not here.
+  mutating func add(_ extent: Extent, at place: Int) {
+    if extent.isAbsent { absent.append(extent) } else { pieces.append(Piece(place: place, extent: extent)) }
+  }
 
   /// Adds what was written and is not stored.
   mutating func add(_ run: DirtyRuns.Run, at place: Int) { runs.append((place, run)) }
@@ -40,7 +45,14 @@ struct ReadPlan {
   }
 
   /// Takes the bytes of all chunks that are not known yet.
-  mutating func fetch(from storage: any ChunkSource) throws { try take(storage.chunk) }
+  ///
+  /// - Throws: `unreachable` where some of the bytes are not on this machine.
+  mutating func fetch(from storage: any ChunkSource) throws {
+    guard absent.isEmpty else {
+      throw SheafError(.unreachable, subject: "contents", reason: "are not on this machine")
+    }
+    try take(storage.chunk)
+  }
 
   /// The parts of chunks whose bytes are not known yet.
   var missing: [ChunkPart] { pieces.filter(\.isMissing).map { ChunkPart($0.extent, at: $0.place) } }

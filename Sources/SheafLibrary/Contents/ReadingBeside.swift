@@ -11,11 +11,13 @@ extension Library {
   /// - Parameters:
   ///   - beforeFetching: called without the lock, if chunks have to be fetched: tests have something happen there.
   ///   - makePlan: checks that the caller may read. It may be called twice.
+  /// - Throws: ``AbsentContents`` where a hub has some of the bytes.
   func readBeside(
     into buffer: UnsafeMutableRawBufferPointer, _ beforeFetching: () -> Void, _ makePlan: () throws -> ReadPlan
   ) throws -> Int {
     var (plan, missing, cache, removals) = try locked { () -> (ReadPlan, [ChunkPart], ChunkCache, UInt64) in
       var plan = try makePlan()
+      if !plan.absent.isEmpty { throw try absence(of: plan.absent) }
       let cache = chunks.cache
       plan.take(cache.value)
       let missing = plan.missing
@@ -37,6 +39,7 @@ extension Library {
     }
     return try locked {
       var plan = try makePlan()
+      if !plan.absent.isEmpty { throw try absence(of: plan.absent) }
       try plan.fetch(from: self)
       try plan.copy(to: buffer)
       return plan.count

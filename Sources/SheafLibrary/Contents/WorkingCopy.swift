@@ -137,6 +137,17 @@ struct WorkingCopy {
     isChanged = true
   }
 
+  /// Takes bytes of absent contents that were fetched.
+  ///
+  /// - Parameters:
+  ///   - id: Row of the absent contents.
+  ///   - range: Which bytes of them.
+  mutating func fill(
+    _ id: Int64, _ range: Range<Int64>, with fetched: inout Content, from storage: any ChunkSource
+  ) throws {
+    try content.fill(id, range, with: &fetched, from: storage)
+  }
+
   /// Takes other contents whole.
   mutating func replaceAll(with stored: StoredContent) {
     dirty.removeAll()

@@ -44,6 +44,9 @@ struct EventObservers {
     for mark in [row.share, row.previousShare] { if let mark { shares.insert(mark.share) } }
   }
 
+  /// Notes an event of a hub's log, which one account sees.
+  mutating func note(_ account: Int64) { accounts.insert(account) }
+
   mutating func noteWebhooks() { webhooksChanged = true }
 
   /// Takes the news up to an event, for everyone whom ``EventVisibility`` may show some of it, as the shares are now;

@@ -61,6 +61,12 @@ package protocol PathInterface: AnyObject, Sendable {
   ) throws -> FoundItems
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
 
+  // MARK: - Contents on demand
+
+  func setKept(_ path: ItemPath, _ isKept: Bool?) throws
+  func localContents(_ path: ItemPath, progress: (SheafModel.Progress) -> Void) throws -> LocalContents
+  func freeContents(_ path: ItemPath, progress: (SheafModel.Progress) -> Void) throws -> FreedContents
+
   // MARK: - Sharing
 
   func itemStatus(_ path: ItemPath) throws -> ItemStatus
@@ -92,7 +98,7 @@ package protocol PathInterface: AnyObject, Sendable {
 
   func comment(_ path: ItemPath, text: String) throws -> ItemComment
   func events(
-    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope
+    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope, isNews: Bool
   ) throws -> EventPage
   func eventStart(after position: Int64?) throws -> Int64
   func latestEvents(

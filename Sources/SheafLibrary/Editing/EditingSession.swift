@@ -39,6 +39,9 @@ struct EditingSession {
 
 /// A handle that wrote in an editing session.
 struct SessionWriter {
+  /// Who writes: a large save is completed after its program closed the file.
+  let account: Int64?
+  let process: Int32
   /// Whether it was flushed since it wrote last.
   var isFlushed = false
   /// Whether all it wrote went to the end of the document, whatever that was.

@@ -136,6 +136,7 @@ extension Library {
       let (inode, draft) = (file.inode, file.draft)
       let last = WorkingCopy.maximumSize - Int64(data.count)
       guard appends || offset >= 0 && offset <= last else { throw SheafError(.tooLarge) }
+      try requireContents(draft.working)
       try makeRoom(for: data.count, in: inode, draft)
       if clearsCapability { try clearCapability(of: inode, from: file.door) }
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
@@ -277,6 +278,7 @@ extension Library {
     let time = clock()
     let before = draft.unsavedBytes
     if draft.working?.size != size {
+      if size > 0 { try requireContents(draft.working) }
       let isEmptied = handle == nil && size == 0
       try beginSession(
         inode, draft, handle: handle, basis: isEmptied ? .nothing : .reading, by: handle == nil ? caller : nil,
@@ -328,6 +330,7 @@ extension Library {
       try allow(.write, file)
       let (inode, draft) = (file.inode, file.draft)
       guard range.upperBound <= WorkingCopy.maximumSize else { throw SheafError(.tooLarge) }
+      try requireContents(draft.working)
       let time = clock()
       if case .punchHole = allocation {
       } else {
@@ -393,6 +396,8 @@ extension Library {
       let range = offset..<(offset + length)
       let targetRange = targetOffset..<(targetOffset + length)
       guard source !== draft || !range.overlaps(targetRange) else { throw SheafError(.invalid) }
+      try requireContents(source.working)
+      try requireContents(draft.working)
       try storeChunks(of: from.inode, source)
       shareChunks(of: from.inode)
       shareChunks(of: draft)

@@ -75,7 +75,10 @@ extension Library {
     }
     draft.session?.onlyAppends = appends
     if let handle {
-      draft.session?.writers[handle] = SessionWriter(onlyAppends: basis == .end && writer?.onlyAppends ?? true)
+      let file = files[handle]
+      draft.session?.writers[handle] = SessionWriter(
+        account: file?.account, process: file.map { Caller.process(of: $0.thread) } ?? 0,
+        onlyAppends: basis == .end && writer?.onlyAppends ?? true)
     }
     if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }

@@ -32,7 +32,7 @@ extension Library {
       var data = try eventData(
         item, parent: inode.row.parent, name: inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name)
       let mentioned = try Mentions.handles(in: trimmed).map { handle in
-        guard let account = accountTable.named(handle), sees(account, item, data.share) else {
+        guard let account = person(handle, data.share), sees(account, item, data.share) else {
           // The same for a handle of no account and for an account that cannot see it.
           throw SheafError(
             .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",
@@ -41,7 +41,11 @@ extension Library {
         return account
       }
       data.comment = trimmed
+      // The hub knows nothing of a share within this library.
+      let isShared = data.share.flatMap { shares.active($0.share) }.map { $0.row.url == nil } ?? false
+      let isAtHub = connectedAccounts.contains(item.owner) && !isShared
       try makeChange(.comment) { change in
+        if isAtHub { return try requestComment(trimmed, on: item, change) }
         try log(.comment, data)
         for account in mentioned {
           var mention = data
@@ -55,6 +59,14 @@ extension Library {
       return ItemComment(
         item: item.uuid.text, comment: trimmed, mentioned: mentioned.map { Account(handle: $0.handle, name: $0.name) })
     }
+  }
+
+  /// Whom a handle names: of those who take part in a share at a hub, the one whom the hub knows by it.
+  private func person(_ handle: AccountHandle, _ share: ShareMark?) -> AccountRow? {
+    guard let entry = share.flatMap({ shares.active($0.share) }), entry.row.url != nil else {
+      return accountTable.named(handle)
+    }
+    return entry.participants.keys.compactMap { accountTable[$0] }.first { $0.handle == handle }
   }
 
   /// Whether an account sees an item that is in a share, or in none.

@@ -14,24 +14,31 @@ extension Library {
   /// - Parameters:
   ///   - position: Nil to begin with the oldest event that is kept.
   ///   - account: the reader; nil for the library itself, which sees everything.
+  ///   - isNews: whether what a hub had before the account was connected is left out.
   /// - Throws: `gone` as ``eventStart(after:)``; `notFound` for an unknown account.
   package func events(
-    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope = .all
+    after position: Int64?, limit: Int, for account: AccountHandle?, in scope: EventScope = .all,
+    isNews: Bool = false
   ) throws -> EventPage {
-    try events(after: position, limit: limit, as: eventVisibility(account), in: scope)
+    try events(after: position, limit: limit, as: eventVisibility(account), in: scope, isNews: isNews)
   }
 
-  /// As ``events(after:limit:for:in:)``; the page ends where the log did when `visibility` was so.
+  /// As ``events(after:limit:for:in:isNews:)``; the page ends where the log did when `visibility` was so.
   func events(
-    after position: Int64?, limit: Int, as visibility: EventVisibility, in scope: EventScope = .all
+    after position: Int64?, limit: Int, as visibility: EventVisibility, in scope: EventScope = .all,
+    isNews: Bool = false
   ) throws -> EventPage {
     // Read beside the lock: writers do not wait for those who read the log.
     try store.snapshot { transaction in
       let start = try Self.eventStart(after: position, transaction).start
       var page = EventPage(events: [], next: start, last: max(start, visibility.last))
-      for row in try transaction.events(after: start, limit: Self.eventPage) where row.number <= visibility.last {
-        if let event = try visibility.event(row, transaction), scope.includes(event, row) { page.events.append(event) }
-        page.next = row.number
+      for entry in try transaction.log(after: start, limit: Self.eventPage) where entry.number <= visibility.last {
+        if !isNews || !entry.isPast, let event = try visibility.event(entry, transaction),
+          scope.includes(event, entry)
+        {
+          page.events.append(event)
+        }
+        page.next = entry.number
         if page.events.count == limit { break }
       }
       return page
@@ -68,19 +75,35 @@ extension Library {
   /// - Parameters:
   ///   - position: Sequence number of the first event that is too new.
   ///   - start: Sequence number of the last event that is too old.
+  /// - Returns: Last come those that the hub does not have yet, if no `position` is given.
   package func latestEvents(
     before position: Int64 = .max, after start: Int64 = 0, limit: Int, for account: AccountHandle?,
     in scope: EventScope = .all
   ) throws -> [Event] {
+    try latestEvents(before: position, after: start, limit: limit, for: account, in: scope, read: [:])
+  }
+
+  /// - Parameter read: By the log of a hub, the number up to which its events are left out.
+  func latestEvents(
+    before position: Int64, after start: Int64, limit: Int, for account: AccountHandle?, in scope: EventScope,
+    read: [[UInt8]: Int64]
+  ) throws -> [Event] {
     let visibility = try eventVisibility(account)
     return try store.snapshot { transaction in
       var events: [Event] = []
+      if position == .max {
+        for row in try transaction.waitingEvents(limit: limit).reversed() {
+          guard let event = try visibility.waiting(row, transaction), scope.includes(event, .own(row)) else { continue }
+          events.append(event)
+        }
+      }
       var border = min(position, visibility.last + 1)
       while events.count < limit {
-        let rows = try transaction.events(before: border, limit: Self.eventPage).filter { $0.number > start }
-        guard let oldest = rows.last else { break }
-        for row in rows where events.count < limit {
-          if let event = try visibility.event(row, transaction), scope.includes(event, row) { events.append(event) }
+        let entries = try transaction.log(before: border, limit: Self.eventPage).filter { $0.number > start }
+        guard let oldest = entries.last else { break }
+        for entry in entries where events.count < limit {
+          if case .hub(let row) = entry, let number = read[row.log], row.number <= number { continue }
+          if let event = try visibility.event(entry, transaction), scope.includes(event, entry) { events.append(event) }
         }
         border = oldest.number
       }
@@ -121,11 +144,14 @@ extension Library {
       }
       let place = try place(inode.row.parent, inode.row.name, item: item.id)
       let (own, share) = (String(decoding: place.path, as: UTF8.self), place.share)
-      let isOwner = try account(path.account).id == inode.row.owner
+      let reader = try account(path.account).id
+      let isOwner = reader == inode.row.owner
+      let shareID = isOwner ? nil : share.flatMap { shares[$0.share]?.row.uuid.bytes }
       return EventScope(
         item: item.uuid.text,
         place: .init(
-          path: isOwner ? own : share?.path(own) ?? own, owner: inode.row.owner, share: isOwner ? nil : share?.share))
+          path: isOwner ? own : share?.path(own) ?? own, owner: inode.row.owner, share: isOwner ? nil : share?.share,
+          reader: connectedAccounts.contains(inode.row.owner) ? reader : nil, shareID: shareID))
     }
   }
 

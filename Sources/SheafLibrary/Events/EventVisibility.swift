@@ -30,6 +30,26 @@ struct EventVisibility: Sendable {
   /// The number of the newest event when all this was so: of later ones it says nothing.
   let last: Int64
 
+  /// The event of an entry of `log` as the viewer sees it; nil where the viewer does not.
+  ///
+  /// - Throws: `corrupt` where it makes no sense.
+  func event(_ entry: LogEntry, _ log: StoreTransaction) throws -> Event? {
+    switch entry {
+    case .own(let row): try event(row, log)
+    case .hub(let row): try event(row)
+    }
+  }
+
+  /// An event of a hub's log. The hub has decided who sees it, and in which form.
+  private func event(_ row: ReplicaEventRow) throws -> Event? {
+    guard viewer.map({ $0.id == row.account }) ?? !row.isRepeated else { return nil }
+    guard var event = try? JSONDecoder().decode(Event.self, from: Data(row.event.utf8)) else {
+      throw SheafError(.corrupt, subject: "event \(row.sequence)", advice: "run sheaf check")
+    }
+    event.position = row.sequence
+    return event
+  }
+
   /// The event of a row of `log` as the viewer sees it; nil where the viewer does not.
   ///
   /// - Throws: `corrupt` where the row makes no sense.
@@ -159,6 +179,19 @@ struct EventVisibility: Sendable {
       sequence: event.sequence, data: data)
   }
 
+  /// An event of what the hub does not have yet, as the viewer sees it.
+  func waiting(_ row: EventRow, _ log: StoreTransaction) throws -> Event? {
+    var newest = row
+    // It comes after all that has a number.
+    newest.number = .max
+    guard let event = try event(newest, log) else { return nil }
+    var waiting = Event(
+      id: event.id, source: event.source, type: event.type, subject: event.subject, time: event.time, sequence: 0,
+      data: event.data)
+    waiting.isWaiting = true
+    return waiting
+  }
+
   private static func folder(of path: String) -> Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
 
   // MARK: - Rows
@@ -211,6 +244,9 @@ package struct EventScope: Sendable {
     let owner: Int64
     /// The share by which the reader sees it; nil for the owner.
     let share: Int64?
+    /// The account whose hub tells of it, and the share's id there; nil where no hub does.
+    let reader: Int64?
+    let shareID: [UInt8]?
   }
 
   /// Id of the item; nil for all.
@@ -219,11 +255,19 @@ package struct EventScope: Sendable {
 
   package static let all = EventScope(item: nil, place: nil)
 
-  func includes(_ event: Event, _ row: EventRow) -> Bool {
+  func includes(_ event: Event, _ entry: LogEntry) -> Bool {
     guard let item else { return true }
     if event.subject == item || event.data.contents?.contains(where: { $0.id == item }) ?? false { return true }
-    guard let place, row.owner == place.owner else { return false }
-    if let share = place.share, row.share?.share != share, row.previousShare?.share != share { return false }
+    guard let place else { return false }
+    switch entry {
+    case .own(let row):
+      guard row.owner == place.owner else { return false }
+      if let share = place.share, row.share?.share != share, row.previousShare?.share != share { return false }
+    case .hub(let row):
+      // Of the shares of others only the one by which the reader sees the item.
+      guard row.account == place.reader, place.shareID == nil || row.share == place.shareID
+      else { return false }
+    }
     // Its contents went to another document.
     if event.type == .edit, event.data.previousPath == place.path { return true }
     let prefix = place.path.isEmpty ? "" : place.path + "/"

@@ -71,7 +71,8 @@ extension Library {
     _ type: EventType, _ item: ItemRow, ino: Int64, _ data: EventData, actor: Int64, thread: Int32, opens: Bool,
     folder: Int64 = 0, absorbed: FolderDeletions.Key? = nil, at time: Timestamp? = nil, _ change: Change
   ) throws {
-    guard !item.isQuiet else { return }
+    // The hub tells of what was done elsewhere.
+    guard !item.isQuiet, !change.caller.isReplica else { return }
     let time = time ?? clock()
     let process = opens ? Caller.process(of: thread) : 0
     let row = EventRow(
@@ -91,8 +92,16 @@ extension Library {
       }
     } else {
       if let absorbed { change.whenRecorded { [self] in events.absorb(absorbed, into: 0) } }
-      try number(row, change)
+      try tell(row, isLate: false, change)
     }
+  }
+
+  /// Gives an event its number, or has it wait for the hub to give it one, where the item is a connected account's.
+  ///
+  /// - Parameter isLate: Whether its deed was done before this change.
+  private func tell(_ row: EventRow, isLate: Bool, _ change: Change) throws {
+    if connectedAccounts.contains(row.owner) { return try keepWaiting(row, isLate: isLate, change) }
+    try number(row, change)
   }
 
   /// Gives an event its number, and wakes those whom it may concern.
@@ -418,7 +427,7 @@ extension Library {
       if let version = try change.rows.version(item.id, 1) { data.version = .init(version) }
       row.data = data.json
     }
-    try number(row, change)
+    try tell(row, isLate: true, change)
   }
 
   /// Whether another waiting event tells that the item of `event` left the place where that has it.

@@ -8,8 +8,15 @@ extension Library {
 
   /// The notices since the account cleared them last.
   package func notices(for account: AccountHandle) throws -> NoticeList {
-    let (cleared, last) = try locked { (try read { try $0.noticed(self.account(account).id) }, numbers.event) }
-    let events = try latestEvents(before: last + 1, after: cleared, limit: Self.noticeEvents, for: account)
+    let (cleared, last, logs) = try locked {
+      let id = try self.account(account).id
+      return try read { rows in
+        let logs = try rows.replicaLogs(of: id).map { ($0.log, $0.cleared) }
+        return (try rows.noticed(id), numbers.event, Dictionary(uniqueKeysWithValues: logs))
+      }
+    }
+    let events = try latestEvents(
+      before: last + 1, after: cleared, limit: Self.noticeEvents, for: account, in: .all, read: logs)
     return NoticeList(notices: Notice.notices(of: events, for: account), through: last)
   }
 
@@ -18,7 +25,10 @@ extension Library {
     try locked {
       let id = try self.account(account).id
       let border = min(sequence, numbers.event)
-      try makeChange(.accounts) { try $0.rows.setNoticed(id, border) }
+      try makeChange(.accounts) { change in
+        try change.rows.setNoticed(id, border)
+        try clearLogs(of: id, through: border, change)
+      }
     }
   }
 }

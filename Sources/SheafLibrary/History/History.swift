@@ -87,6 +87,7 @@ extension Library {
   func makeCurrent(_ content: StoredContent, of inode: Inode, by caller: Caller) throws -> VersionRow? {
     try endSession(inode)
     guard var item = try item(of: inode) else { throw SheafError(.notFound) }
+    try requireContents(content)
     // Where the current contents are damaged they are other ones.
     if (try? Content.areSame(content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
     let author = caller.actor(in: inode.row)

@@ -21,7 +21,7 @@ extension Library {
         next = versions.last?.number ?? 0
         for version in versions where version.number != number {
           guard case .extents(let extents) = version.content else { continue }
-          for extent in extents where !extent.isHole {
+          for extent in extents where extent.isStored {
             let (end, isTooLong) = extent.offset.addingReportingOverflow(extent.length)
             guard extent.offset >= 0, extent.length > 0, !isTooLong else { continue }
             Self.add(extent.offset..<end, to: &used[extent.chunk, default: []])
@@ -34,7 +34,10 @@ extension Library {
     while !remaining.isEmpty {
       try locked {
         for chunk in remaining.prefix(Self.partedAtOnce) {
-          guard let size = try read({ try $0.chunkSize(chunk) }), used[chunk] != [0..<size] else { continue }
+          // A damaged library may say anything of a chunk.
+          guard let size = try read({ try $0.chunkSize(chunk) }), size < 0 || used[chunk] != [0..<size] else {
+            continue
+          }
           found.append(chunk)
         }
       }
@@ -65,7 +68,7 @@ extension Library {
       let (_, item) = try document(path, for: .purge)
       guard number != item.version, case .extents(let extents)? = try read({ try $0.version(item.id, number) })?.content
       else { return nil }
-      return (item.id, Set(extents.lazy.filter { !$0.isHole }.map(\.chunk)))
+      return (item.id, Set(extents.lazy.filter(\.isStored).map(\.chunk)))
     }
     guard let purged else { return }
     let chunks = purged.chunks.union(try chunksWithRemains(of: purged.item, besides: number))
@@ -119,7 +122,7 @@ extension Library {
   private func parts(of content: StoredContent, in chunks: Set<Int64>) throws -> [Extent] {
     guard case .extents(let extents) = content else { return [] }
     return try extents.filter { extent in
-      guard !extent.isHole, chunks.contains(extent.chunk) else { return false }
+      guard extent.isStored, chunks.contains(extent.chunk) else { return false }
       return try read { try $0.chunkSize(extent.chunk) } != extent.length
     }
   }

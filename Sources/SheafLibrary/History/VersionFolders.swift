@@ -250,6 +250,23 @@ extension Library {
     }
   }
 
+  /// Gives those who have versions open the bytes of absent contents that were fetched.
+  ///
+  /// - Parameters:
+  ///   - id: Row of the absent contents.
+  ///   - range: Which bytes of them.
+  func fillReaders(_ id: Int64, _ range: Range<Int64>, with fetched: Content) {
+    var fetched = fetched
+    for reader in versionReaders.all where reader.copy.content.absentLength > 0 {
+      do {
+        try reader.copy.fill(id, range, with: &fetched, from: self)
+      } catch {
+        // Its next read fails, and says why.
+        log.error("fetched contents did not reach a reader", metadata: ["error": "\(error)"])
+      }
+    }
+  }
+
   /// Checks that the reader of a version that another account shares may still read it.
   func check(_ reader: VersionReader) throws {
     guard let access = reader.access else { return }

@@ -294,6 +294,7 @@ extension Library {
     _ inode: Inode, identityOf old: Inode, _ item: ItemRow, _ memory: Identity.Remembered?, _ row: inout InodeRow,
     source: EntryRow, continues: Bool, _ change: Change
   ) throws {
+    try requireContents(row.content)
     let (caller, time) = (change.caller, change.time)
     let isYoung = identity.isYoung(inode.ino, at: time)
     let isQuiet = try self.item(of: inode)?.isQuiet ?? false

@@ -26,11 +26,20 @@ extension Library {
     guard let needed = step.contents, needed.version.size > 0 else { return nil }
     return try locked { () -> (item: WireID, version: ItemVersion)? in
       let replica = try connected(account)
-      guard let inode = try replicaInode(needed.item, of: account), let item = try item(of: inode) else {
-        return needed
+      let inode = try replicaInode(needed.item, of: account)
+      if let inode, let item = try item(of: inode),
+        try replicaVersions(of: item, replica).numbers[needed.version.id] != nil
+      {
+        return nil
       }
-      return try replicaVersions(of: item, replica).numbers[needed.version.id] == nil ? needed : nil
+      return try comesAbsent(needed.version, inode, in: folder(of: step, account)) ? nil : needed
     }
+  }
+
+  /// The folder in which a step makes something; nil for other steps, and where it is not here yet.
+  private func folder(of step: ReplicaStep, _ account: Int64) throws -> Int64? {
+    guard case .make(let item, _) = step, let place = item.places.min() else { return nil }
+    return try ReplicaTree(self, connected(account)).inode(place.parent)?.ino
   }
 
   /// The versions whose contents the next steps need, if they are not here.
@@ -43,7 +52,7 @@ extension Library {
   /// ``carryOut(_:_:of:contents:)``, and released in any case.
   package func beginContents(of account: Int64) throws -> UInt64 {
     let documents = try locked { try self.documents(ofConnected: account) }
-    return try createNameless(documents, mode: 0o600, flags: O_RDWR, .api(account)).handle
+    return try createNameless(documents, mode: 0o600, flags: O_RDWR, .replica(account)).handle
   }
 
   /// Does a step, and notes that it was done.
@@ -130,7 +139,7 @@ extension Library {
       }
       _ = try recover(
         deleted, called: String(decoding: place.name, as: UTF8.self).printable,
-        to: .init(folder: folder, name: name, mover: .api(account)), isAlone: true, .api(account)
+        to: .init(folder: folder, name: name, mover: .replica(account)), isAlone: true, .replica(account)
       ) { _ in }
     }
     guard
@@ -161,7 +170,7 @@ extension Library {
       // Ids are the hub's word: another account's item may have this one.
       guard try read({ try $0.item(uuid: UUID(bytes: wanted.item.bytes)) }) == nil else { throw SheafError(.exists) }
       let name = try freeName(place.name, in: parent, isFolder: wanted.kind == .folder)
-      let (caller, time) = (Caller.api(account), clock())
+      let (caller, time) = (Caller.replica(account), clock())
       let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG
       let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o1777
       var row = newRow(type, in: folder, name, mode: mode, caller, time)
@@ -181,7 +190,11 @@ extension Library {
       let author = try author(of: version, account)
       try makeChange(.replica, by: caller, at: time) { change in
         if wanted.kind == .document {
-          row.content = try storedContents(contents, account, change)
+          if let version, contents == nil, try comesAbsent(version, nil, in: parent) {
+            row.content = try absentContent(of: version, item.id, change)
+          } else {
+            row.content = try storedContents(contents, account, change)
+          }
           row.size = row.content?.length ?? 0
           guard row.size == version?.size ?? 0 else { throw SheafError(.notFound, subject: "contents at the hub") }
           if let version {
@@ -204,9 +217,6 @@ extension Library {
           try change.rows.setXattr(row.ino, Array(name.utf8), [UInt8](value))
         }
         try touch(folder, time, links: wanted.kind == .folder ? 1 : 0, change)
-        try logEvent(
-          .created, item, ino: row.ino, try eventData(item, parent: parent, name: name), actor: author, thread: 0,
-          opens: false, change)
         let (final, finalItem) = (row, item)
         change.whenRecorded { [self] in
           inode.row = final
@@ -260,7 +270,7 @@ extension Library {
     if item.version != before.version, now.version == before.version, let version {
       try receive(version, of: item, contents, account)
     }
-    let caller = Caller.api(account)
+    let caller = Caller.replica(account)
     for (name, value) in item.attributes.sorted(by: { $0.key < $1.key })
     where Self.travels(Array(name.utf8)) && before.attributes[name] != value
       && now.attributes[name] == before.attributes[name]
@@ -298,7 +308,9 @@ extension Library {
         for id in sent.symmetricDifference(unsent) {
           guard let number = numbers[id] else { continue }
           try change.rows.set(
-            ReplicaVersionRow(number: number, uuid: id.bytes, isSent: !unsent.contains(id)), of: row.id)
+            ReplicaVersionRow(
+              number: number, uuid: id.bytes, isSent: !unsent.contains(id),
+              acknowledged: unsent.contains(id) ? nil : clock()), of: row.id)
         }
       }
     }
@@ -316,15 +328,18 @@ extension Library {
       guard versions.unsent.isEmpty else { return }
       let number = versions.numbers[version.id] ?? max(item.lastVersion + 1, min(version.number, Self.highestVersion))
       let (author, time) = (try author(of: version, account), clock())
-      try makeChange(.replica, by: .api(account), at: time) { change in
+      try makeChange(.replica, by: .replica(account), at: time) { change in
         let row: VersionRow
         if let known = try change.rows.version(item.id, number) {
           row = known
         } else {
+          let isAbsent = try contents == nil && comesAbsent(version, inode, in: nil)
           row = VersionRow(
             item: item.id, number: number, time: Timestamp(nanoseconds: version.time), author: author,
             size: version.size, cause: version.cause.local, base: version.base.flatMap { versions.numbers[$0] },
-            content: try storedContents(contents, account, change), isOpen: false)
+            content: isAbsent
+              ? try absentContent(of: version, item.id, change) : try storedContents(contents, account, change),
+            isOpen: false)
           guard row.content.length == version.size else { throw SheafError(.notFound, subject: "contents at the hub") }
           try change.rows.insert(row)
         }
@@ -346,7 +361,7 @@ extension Library {
     try locked {
       let inode = try inode(ino)
       let time = clock()
-      try makeChange(.replica, by: .api(account), at: time) { change in
+      try makeChange(.replica, by: .replica(account), at: time) { change in
         var row = inode.row
         (row.target, row.size, row.ctime) = (target, Int64(target.count), time)
         try change.rows.update(row)
@@ -362,7 +377,7 @@ extension Library {
   // MARK: - Names
 
   private func place(_ id: WireID, at places: Set<Place>, _ account: Int64) throws {
-    let caller = Caller.api(account)
+    let caller = Caller.replica(account)
     guard
       let (ino, current, wanted) = try locked({ () -> (Int64, [(folder: Int64, name: [UInt8])], [NamePlace])? in
         let tree = try ReplicaTree(self, connected(account))
@@ -421,7 +436,7 @@ extension Library {
     guard let occupant else { return place }
     let free = NamePlace(folder: place.folder, name: occupant.free)
     guard occupant.makesWay else { return free }
-    _ = try rename(place.folder, place.name, to: free.folder, free.name, .noReplace, .api(account))
+    _ = try rename(place.folder, place.name, to: free.folder, free.name, .noReplace, .replica(account))
     return place
   }
 
@@ -448,7 +463,7 @@ extension Library {
       }
       return try read { try $0.names(of: inode.ino) }
     }
-    let caller = Caller.api(account)
+    let caller = Caller.replica(account)
     let isFolder = try locked { try ReplicaTree(self, connected(account)).inode(id)?.isFolder ?? false }
     for (folder, name) in names {
       if isFolder { try rmdir(folder, name, caller) } else { try unlink(folder, name, caller) }
@@ -506,7 +521,10 @@ extension Library {
       let rows = try versions.compactMap { version in
         try numbers[version].flatMap { number in try read { try $0.version(item.id, number) } }.map { (version, $0) }
       }
-      for (version, row) in rows { try add(row, version, isSent: false, to: target, account) }
+      // What is at the hub alone is no news to it.
+      for (version, row) in rows where row.content.absentLength == 0 {
+        try add(row, version, isSent: false, to: target, account)
+      }
     }
     try delete(id, account, keepsUnsent: false)
   }
@@ -520,8 +538,9 @@ extension Library {
     let version = VersionRow(
       item: item.id, number: item.lastVersion + 1, time: row.time, author: row.author, size: row.size,
       cause: row.cause, base: item.version == 0 ? nil : item.version, content: row.content, isOpen: false)
-    try makeChange(.replica, by: .api(account), at: time) { change in
+    try makeChange(.replica, by: .replica(account), at: time) { change in
       try change.rows.insert(version)
+      try change.rows.moveAbsentContents(of: version.content, to: item.id)
       try change.rows.set(ReplicaVersionRow(number: version.number, uuid: id.bytes, isSent: isSent), of: item.id)
       try show(version, of: item, inode, mtime: inode.row.mtime, ctime: time, change)
     }
@@ -560,7 +579,7 @@ extension Library {
       }
       let isCurrent = item.version == number && !inode.drafts.contains { $0.session != nil || $0.isChanged }
       let time = clock()
-      try makeChange(.replica, by: .api(account), at: time) { change in
+      try makeChange(.replica, by: .replica(account), at: time) { change in
         var row = inode.row
         if isCurrent {
           item.version = left?.number ?? 0

@@ -10,6 +10,8 @@ package import SheafWire
 ///    person who leaves by taking an entry of `Shared` away is out here at once, and the hub is told.
 /// 2. What the hub said last is kept (`replica_shares`), and shown as soon as the shared item is here.
 /// 3. A share whose owner is a connected account of this library is that account's own.
+/// 4. A share of another hub than the account's own is that hub's: its people are known by that hub. An account of this
+///    library is among them if its own hub says that it takes part, and not if the other one does.
 extension Library: SharedReplicaInterface {
   /// Notes at which hub an account is.
   package func noteHub(_ hub: String, of account: Int64) throws {
@@ -64,19 +66,48 @@ extension Library: SharedReplicaInterface {
         isLeaving: takesPart && former?.isLeaving ?? false, time: former?.time ?? change.time), of: account)
   }
 
-  /// The shares in the inboxes of this library's accounts at a hub.
+  /// A share in the inbox of a connected account.
+  private struct Invited {
+    let account: Int64
+    let entry: InboxEntry
+    let row: ReplicaShareRow
+    /// The hub that has the share.
+    let hub: String
+  }
+
+  /// The shares in the inboxes of this library's connected accounts.
   ///
   /// - Parameter share: The one that alone is looked for; nil for all.
-  private func inboxes(
-    at hub: String, of share: WireID? = nil
-  ) throws -> [(account: Int64, entry: InboxEntry, row: ReplicaShareRow)] {
+  private func inboxes(of share: WireID? = nil) throws -> [Invited] {
     try read { rows in
-      try rows.replicas().filter { $0.reader == nil && $0.hub == hub }.flatMap { replica in
+      try rows.replicas().filter { $0.reader == nil }.flatMap { replica -> [Invited] in
+        guard let hub = replica.hub else { return [] }
         let found =
           if let share { try rows.replicaShare(of: replica.account, share.bytes).map { [$0] } ?? [] } else {
             try rows.replicaShares(of: replica.account)
           }
-        return try found.map { (replica.account, try ReplicaJSON.decode($0.entry) as InboxEntry, $0) }
+        return try found.map { row in
+          let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+          return Invited(account: replica.account, entry: entry, row: row, hub: entry.hub ?? hub)
+        }
+      }
+    }
+  }
+
+  /// The hub that has a share; nil for the account's own.
+  package func hub(of share: WireID, for account: Int64) throws -> String? {
+    try locked {
+      try read { try $0.replicaShare(of: account, share.bytes) }
+        .flatMap { (try ReplicaJSON.decode($0.entry) as InboxEntry).hub }
+    }
+  }
+
+  /// Whether a URL is of a share at another hub to which the account was invited, or in which it takes part.
+  package func isElsewhere(_ url: String, for account: Int64) throws -> Bool {
+    try locked {
+      try read { try $0.replicaShares(of: account) }.contains {
+        let entry: InboxEntry = try ReplicaJSON.decode($0.entry)
+        return entry.hub != nil && entry.offer?.url == url
       }
     }
   }
@@ -91,14 +122,16 @@ extension Library: SharedReplicaInterface {
     try locked {
       let replica = try connected(account)
       guard let hub = replica.hub else { return ShareDuties() }
-      let inboxes = try inboxes(at: hub)
+      let inboxes = try inboxes()
       let joined = inboxes.filter { $0.entry.acceptance == .accepted }
       var duties = ShareDuties()
-      for row in try read({ try $0.replicas() }) where row.reader == account && row.hub == hub {
-        guard let share = WireID(bytes: row.zone),
-          !joined.contains(where: { $0.entry.share == share && $0.account == account })
+      for row in try read({ try $0.replicas() }) where row.reader == account {
+        // What is of a hub that the account was at before stays as it is.
+        guard let share = WireID(bytes: row.zone), let place = row.hub,
+          place == hub || inboxes.contains(where: { $0.entry.share == share && $0.hub == place }),
+          !joined.contains(where: { $0.entry.share == share && $0.account == account && $0.hub == place })
         else { continue }
-        if let other = joined.first(where: { $0.entry.share == share })?.account {
+        if let other = joined.first(where: { $0.entry.share == share && $0.hub == place })?.account {
           // Another account of this library goes on with it.
           var handed = row
           handed.reader = other
@@ -108,7 +141,8 @@ extension Library: SharedReplicaInterface {
           duties.ended.append(FollowedShare(share: share, account: row.account))
         }
       }
-      for (_, entry, _) in joined.filter({ $0.account == account }) {
+      for invited in joined where invited.account == account {
+        let (entry, hub) = (invited.entry, invited.hub)
         let owner = try AccountHandle(entry.owner)
         if try connectedAccount(owner, at: hub) != nil { continue }
         let person = try self.account(of: entry.owner, called: entry.offer?.ownerName, at: hub)
@@ -123,11 +157,13 @@ extension Library: SharedReplicaInterface {
               account: number, zone: entry.share.bytes, seed: UUID.timeOrdered(change.time).bytes, reader: account,
               hub: hub))
           try change.rows.noteAllReplicaChanges(of: number)
+          change.whenRecorded { [self] in connectedAccounts.insert(number) }
         }
         duties.followed.append(FollowedShare(share: entry.share, account: number))
       }
-      for (_, entry, row) in inboxes.filter({ $0.account == account }) {
-        guard row.isLeaving, entry.acceptance == .accepted else { continue }
+      for invited in inboxes where invited.account == account && invited.row.isLeaving {
+        let entry = invited.entry
+        guard entry.acceptance == .accepted else { continue }
         let share = shareItem(entry.share).flatMap { shares[$0] }
         if let share, left(account, share) != nil { duties.isLeaving = true } else { duties.left.append(entry.share) }
       }
@@ -163,7 +199,9 @@ extension Library: SharedReplicaInterface {
       guard entry.acceptance == .accepted, let text = row.state else { continue }
       let state: ShareState = try ReplicaJSON.decode(text)
       if entry.offer?.role == .owner { owned.insert(UUID(bytes: entry.share.bytes)) }
-      if try !locked({ try show(state, entry, account, hub) }), !suspended.contains(entry.share) { waiting += 1 }
+      if try !locked({ try show(state, entry, account, entry.hub ?? hub) }), !suspended.contains(entry.share) {
+        waiting += 1
+      }
     }
     try locked {
       for share in shares.owned(by: account) where share.row.url != nil && !owned.contains(share.row.uuid) {
@@ -202,7 +240,9 @@ extension Library: SharedReplicaInterface {
     (row.allowsInvites, row.allowsRequests) = (state.allowInvites, state.allowRequests)
     var share = ShareBook.Entry(row: row, participants: [:])
     for participant in state.participants {
-      let person = try self.account(of: participant.handle, called: participant.name, at: hub)
+      let person =
+        try own(participant.handle, in: entry, hub)
+        ?? self.account(of: participant.handle, called: participant.name, at: hub)
       let old = before?.participants[person]
       let acceptance = participant.acceptance.local
       var new = ParticipantRow(
@@ -220,6 +260,14 @@ extension Library: SharedReplicaInterface {
       try update(share, change)
     }
     return true
+  }
+
+  /// The account of this library that a participant of a share at another hub is: one that has the share in its inbox.
+  private func own(_ handle: String, in entry: InboxEntry, _ hub: String) throws -> Int64? {
+    guard entry.hub != nil else { return nil }
+    return try inboxes(of: entry.share).first {
+      $0.hub == hub && accountTable[$0.account]?.handle.description == handle
+    }?.account
   }
 
   private func isLeaving(_ account: Int64, _ share: WireID) throws -> Bool {
@@ -243,9 +291,10 @@ extension Library: SharedReplicaInterface {
   private func keepOthers(
     _ share: inout ShareBook.Entry, _ before: ShareBook.Entry?, _ entry: InboxEntry, _ hub: String, at time: Timestamp
   ) throws {
-    for (account, other, row) in try inboxes(at: hub, of: entry.share) {
-      guard share.participants[account] == nil, other.acceptance == .accepted, !row.isLeaving, let offer = other.offer,
-        offer.role != .owner
+    for other in try inboxes(of: entry.share) where other.hub == hub {
+      let account = other.account
+      guard share.participants[account] == nil, other.entry.acceptance == .accepted, !other.row.isLeaving,
+        let offer = other.entry.offer, offer.role != .owner
       else { continue }
       var participant = ParticipantRow(
         share: share.row.item, account: account, role: offer.role.local, permission: offer.permission.local,
@@ -350,7 +399,11 @@ extension Library: SharedReplicaInterface {
   private func reader(of owner: Int64, for account: Int64) throws -> Int64? {
     guard let replica = try read({ try $0.replica(owner) }) else { return nil }
     // Everybody asks for themselves.
-    if let own = try read({ try $0.replica(account) }), own.hub == replica.hub { return account }
+    if let own = try read({ try $0.replica(account) }) {
+      if own.hub == replica.hub { return account }
+      let invited = try read { try $0.replicaShare(of: account, replica.zone) }
+      if let invited, (try ReplicaJSON.decode(invited.entry) as InboxEntry).hub == replica.hub { return account }
+    }
     return replica.reader ?? owner
   }
 

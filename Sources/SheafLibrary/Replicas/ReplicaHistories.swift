@@ -232,13 +232,13 @@ extension Library {
 
   /// Destroys what is in the trash here and was destroyed at the hub. What has a name is left to the next plan.
   private func destroy(_ state: ItemState, _ account: Int64) throws -> HistoryComparison {
-    let found = try locked { () -> (row: DeletedRow, isEmpty: Bool, handle: AccountHandle)? in
+    let found = try locked { () -> (row: DeletedRow, isEmpty: Bool)? in
       guard let inode = try replicaInode(state.item, of: account), let item = try item(of: inode),
         let row = try read({ try $0.deleted(inode.ino) }),
         // The hub never had this.
         try replicaVersions(of: item, connected(account)).unsent.isEmpty
       else { return nil }
-      return (row, try read { try $0.deleted(from: inode.ino, limit: 1).isEmpty }, try key(account))
+      return (row, try read { try $0.deleted(from: inode.ino, limit: 1).isEmpty })
     }
     guard let found else { return .missing([]) }
     if !found.isEmpty {
@@ -246,19 +246,25 @@ extension Library {
       try locked { try makeChange(.replica) { try wait(state.item, account, $0) } }
       return .missing([])
     }
+    try destroy(found.row, of: account)
+    try locked { try wakeFolder(found.row.parent, account) }
+    return .missing([])
+  }
+
+  /// Destroys what is in the trash of an account.
+  func destroy(_ row: DeletedRow, of account: Int64) throws {
     try settleEventsInSteps()
     var purge: Purge? = Purge(
-      path: try ItemPath(account: found.handle, "Documents"), top: .deleted(found.row), caller: .api(account))
+      path: try ItemPath(account: locked { try key(account) }, "Documents"), top: .deleted(row),
+      caller: .replica(account))
     while let begun = purge {
       try locked {
         try settleEvents(all: true)
-        let isThere = try read { try $0.deleted(found.row.ino) == found.row }
+        let isThere = try read { try $0.deleted(row.ino) == row }
         purge = isThere ? try eraseSome(begun) : nil
       }
     }
-    try locked { try wakeFolder(found.row.parent, account) }
     try freePurged()
-    return .missing([])
   }
 
   /// Has a folder looked at that waits until nothing is in it any more.
@@ -411,7 +417,10 @@ extension Library {
       else { return }
       let author = try author(of: version, account)
       try makeChange(.replica) { change in
-        let content = try storedContents(contents, account, change)
+        let isAbsent = try contents == nil && version.size > 0 && historyComesAbsent(inode)
+        let content =
+          isAbsent
+          ? try absentContent(of: version, item.id, change) : try storedContents(contents, account, change)
         guard content.length == version.size else {
           // The hub gives something else; whatever it is, it is not that version.
           return try change.deleteStored()
@@ -499,7 +508,7 @@ extension Library {
         try read({ try $0.item(uuid: UUID(bytes: state.item.bytes)) }) == nil
       else { return }
       let folder = try folder(parent)
-      let (caller, time) = (Caller.api(account), clock())
+      let (caller, time) = (Caller.replica(account), clock())
       let type = state.kind == .folder ? S_IFDIR : state.kind == .symlink ? S_IFLNK : S_IFREG
       let mode = state.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: state.mode) & 0o1777
       var row = newRow(type, in: folder, place.name, mode: mode, caller, time)
@@ -517,7 +526,11 @@ extension Library {
       let author = try author(of: version, account)
       try makeChange(.replica, by: caller, at: time) { change in
         if state.kind == .document {
-          let content = try storedContents(contents, account, change)
+          let isAbsent = try contents == nil && version?.size ?? 0 > 0 && historyComesAbsent(nil)
+          let content =
+            try isAbsent
+            ? version.map { try absentContent(of: $0, item.id, change) } ?? .empty
+            : storedContents(contents, account, change)
           guard let version, content.length == version.size, (1...Self.highestVersion).contains(version.number) else {
             return try change.deleteStored()
           }

@@ -1,3 +1,4 @@
+package import SheafModel
 package import SheafReplica
 package import SheafStore
 package import SheafWire
@@ -51,6 +52,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func raiseSerial(to serial: Int64, of account: Int64) throws
   func replicaCounts(_ account: Int64) throws -> ReplicaCounts
   func replicaPace(_ account: Int64) throws -> ReplicaPace
+  func noteReached(_ isReached: Bool, _ account: Int64)
   func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws
 
   func note(_ page: FeedPage, of account: Int64) throws
@@ -64,6 +66,10 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool
 
   func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)]
+  func take(_ absent: AbsentContents, contents handle: UInt64, of account: Int64) throws
+  func wantedContents(of account: Int64, after id: Int64) throws -> (wanted: AbsentContents?, next: Int64?)
+  func freeBeyondLimit() throws
+  func fetchesHistory(_ due: DueHistory, of account: Int64) throws -> Bool
 
   func replicaRequests(of account: Int64, limit: Int) throws -> [ReplicaRequest]
   func remove(_ request: ReplicaRequest, of account: Int64) throws
@@ -71,6 +77,13 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func compareHistory(_ due: DueHistory, with list: VersionList, of account: Int64) throws -> HistoryComparison
   func addVersion(_ version: ItemVersion, to due: DueHistory, of account: Int64, contents: UInt64?) throws
   func finishHistory(_ due: DueHistory, _ list: VersionList, of account: Int64) throws
+
+  func noteLogs(_ heads: [HubLogHead], of account: Int64) throws
+  func logPositions(of account: Int64) throws -> [HubLogPosition]
+  func note(
+    _ page: LogPage<Event>, ofShare share: WireID?, of account: Int64, device: String, isAnew: Bool) throws
+  func readMarks(of account: Int64) throws -> [SentReadMarks.Mark]
+  func noteRead(_ marks: [SentReadMarks.Mark], of account: Int64) throws
 
   func sends(of account: Int64, limit: Int) throws -> [ReplicaSend]
   func versionReader(_ version: WireID, ofItem item: WireID, of account: Int64) throws -> VersionReader?

@@ -1,5 +1,5 @@
 import Foundation
-import SheafModel
+package import SheafModel
 package import SheafReplica
 package import SheafStore
 package import SheafWire
@@ -32,7 +32,10 @@ extension Library: ReplicaInterface {
           advice: "disconnect it before: sheaf disconnect --as \(try handle(account))")
       }
       try settleSessions()
+      // What was done before is told by this library, as ever.
+      try settleEvents(all: true)
       try makeChange(.replica) { change in
+        try beginLog(of: account, zone, change)
         try change.rows.insert(
           ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
         try change.rows.setPace(ReplicaPace(), of: account)
@@ -63,6 +66,8 @@ extension Library: ReplicaInterface {
         }
       }
       try makeChange(.replica) { change in
+        for replica in followed { try endLog(of: replica.account, change) }
+        try endLog(of: account, change)
         try change.rows.deleteReplica(account)
         try change.rows.setPace(ReplicaPace(), of: account)
         try forgetReplicaDevice(of: account, change)
@@ -71,6 +76,9 @@ extension Library: ReplicaInterface {
       }
     }
   }
+
+  /// The handle of an account that is connected, or was.
+  package func connectedHandle(_ account: Int64) throws -> AccountHandle { try locked { try key(account) } }
 
   package func replicas() throws -> [ReplicaRow] { try locked { try read { try $0.replicas() } } }
 
@@ -95,7 +103,8 @@ extension Library: ReplicaInterface {
       try read {
         ReplicaCounts(
           changes: try $0.countReplicaChanges(of: account),
-          sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account),
+          sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account)
+            + $0.countReplicaComments(of: account),
           news: try $0.countReplicaNews(of: account), histories: try $0.countReplicaHistories(of: account))
       }
     }
@@ -224,6 +233,7 @@ extension Library: ReplicaInterface {
     }
     let isDone = plan.changes.isEmpty && plan.records.isEmpty && plan.groups.isEmpty && settled.isEmpty
     if isDone {
+      if noted.count < limit, told.count <= limit { try forgetTold(of: account) }
       return noted.count < limit && told.count <= limit ? .settled(waiting: noted.count) : nil
     }
     let former = tree
@@ -272,6 +282,8 @@ extension Library: ReplicaInterface {
       for var send in group {
         replica.serial += 1
         send.serial = replica.serial
+        send.time = try time(of: send, account)
+        send.previousName = try previousName(of: send, account)
         try change.rows.insert(
           ReplicaSendRow(serial: send.serial, first: first, send: try ReplicaJSON.encode(send)), of: account)
       }

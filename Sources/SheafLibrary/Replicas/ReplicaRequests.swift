@@ -1,3 +1,4 @@
+import Foundation
 import SheafModel
 import SheafStore
 package import SheafWire
@@ -11,11 +12,13 @@ package struct ReplicaRequest: Hashable, Sendable {
     case purgeVersion(WireID)
     /// The item is to be destroyed for good, with all that it had.
     case purge
+    case comment(SentComment)
   }
 
   package let item: WireID
   package let kind: Kind
-  fileprivate let row: ReplicaRequestRow
+  /// Nil for a comment.
+  fileprivate let row: ReplicaRequestRow?
 }
 
 /// What people did with versions of a connected account and the hub is to do, too. It is noted in the transaction of the
@@ -35,6 +38,14 @@ extension Library {
     else { return }
     try change.rows.set(
       ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: label), of: item.owner)
+    wakeReplica(of: item.owner, change)
+  }
+
+  /// Notes that somebody commented on an item, here or in a share of somebody elsewhere.
+  func requestComment(_ text: String, on item: ItemRow, _ change: Change) throws {
+    try change.rows.insert(
+      ReplicaCommentRow(item: item.uuid.bytes, id: UUID.timeOrdered(change.time).bytes, time: change.time, text: text),
+      of: item.owner)
     wakeReplica(of: item.owner, change)
   }
 
@@ -70,7 +81,7 @@ extension Library {
   }
 
   /// Has the replica of an account look what there is to do.
-  private func wakeReplica(of account: Int64, _ change: Change) {
+  func wakeReplica(of account: Int64, _ change: Change) {
     change.whenRecorded { [self] in
       if let documents = try? documents(ofConnected: account) { tell(.appearance(documents), from: 0) }
     }
@@ -104,12 +115,29 @@ extension Library {
         }
         requests.append(ReplicaRequest(item: item, kind: kind, row: row))
       }
+      for row in try read({ try $0.replicaComments(of: account, limit: limit) }) {
+        guard requests.count < limit, let item = WireID(bytes: row.item), let id = WireID(bytes: row.id),
+          try !read({ try $0.hasReplicaChange(of: account, row.item) })
+        else { continue }
+        let isAll = try replicaInode(item, of: account)?.ino == documents(ofConnected: account)
+        requests.append(
+          ReplicaRequest(
+            item: isAll ? .root : item,
+            kind: .comment(SentComment(id: id, text: row.text, time: row.time.nanoseconds)), row: nil))
+      }
       return requests
     }
   }
 
   /// Notes that the hub has done something, or never will.
   package func remove(_ request: ReplicaRequest, of account: Int64) throws {
-    try locked { try makeChange(.replica) { try $0.rows.remove(request.row, of: account) } }
+    try locked {
+      try makeChange(.replica) { change in
+        if let row = request.row { try change.rows.remove(row, of: account) }
+        if case .comment(let comment) = request.kind {
+          try change.rows.removeReplicaComment(comment.id.bytes, of: account)
+        }
+      }
+    }
   }
 }

@@ -67,7 +67,16 @@ extension Library {
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
     try noteHistory(of: state, after: row, account, change)
     let mark: ReplicaMark? = try row.mark.map { try ReplicaJSON.decode($0) }
-    if let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }), base == state {
+    var base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
+    let news: ItemState? = try row.news.map { try ReplicaJSON.decode($0) }
+    if let former = base, news?.isPurged ?? false, try replicaInode(state.item, of: account) == nil {
+      // It left, is destroyed here and came back before anything was planned. Nobody here deleted it.
+      for place in former.places {
+        try change.rows.removeReplicaName(of: account, place.parent.bytes, place.name, state.item.bytes)
+      }
+      (base, row.base) = (nil, nil)
+    }
+    if base == state {
       // What is to be shown again stays news.
       if mark != .undone { (row.news, row.newsNumber) = (nil, nil) }
     } else {
@@ -304,7 +313,7 @@ extension Library {
       guard let inode = try replicaInode(id, of: account), inode.row.nlink > 0, !inode.isFolder else { return [] }
       return try read { try $0.names(of: inode.ino) }
     }
-    for place in names.dropFirst() { try unlink(place.folder, place.name, .api(account)) }
+    for place in names.dropFirst() { try unlink(place.folder, place.name, .replica(account)) }
     var (purge, isHere): (Purge?, Bool) = (nil, false)
     repeat {
       try locked {
@@ -312,7 +321,7 @@ extension Library {
         try settleEvents(all: true)
         if !isHere {
           guard let inode = try replicaInode(id, of: account), let top = try purgeTarget(inode) else { return }
-          purge = Purge(path: try ItemPath(account: key(account), "Documents"), top: top, caller: .api(account))
+          purge = Purge(path: try ItemPath(account: key(account), "Documents"), top: top, caller: .replica(account))
           isHere = true
         }
         if let begun = purge { purge = try eraseSome(begun) }

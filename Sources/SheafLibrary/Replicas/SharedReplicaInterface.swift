@@ -29,6 +29,8 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
   func noted(of account: Int64) throws -> [WireID: String]
   func shareDuties(of account: Int64) throws -> ShareDuties
   func isLeaving(_ account: Int64) throws -> Bool
+  func hub(of share: WireID, for account: Int64) throws -> String?
+  func isElsewhere(_ url: String, for account: Int64) throws -> Bool
   func showShares(of account: Int64, except: Set<WireID>) throws -> Int
   func endShare(_ share: FollowedShare) throws
   func invitations(of account: Int64) throws -> [ShareInvitation]

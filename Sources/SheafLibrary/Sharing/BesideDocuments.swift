@@ -203,6 +203,7 @@ extension Library {
     guard document.isRegular else { throw Self.denied }
     try makeVersions(document)
     let content = document.row.content ?? .empty
+    try requireContents(content)
     guard content.length <= Self.asideLimit, FileRole(newName) != .document else { throw Self.denied }
     let newPlace = TemporaryFiles.Name(account: place.account, owner: place.owner, name: newName)
     if mode == .noReplace, temporaryFiles[newPlace] != nil { throw SheafError(.exists) }

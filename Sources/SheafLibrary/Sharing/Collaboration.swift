@@ -30,7 +30,7 @@ extension Library {
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
       let log = (
         item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0,
-        share: share?.row.item
+        share: share?.row.item, uuid: item.uuid.bytes, shareUUID: share?.row.uuid.bytes
       )
       let numbers = try Dictionary(
         (share?.participants.keys ?? [:].keys).map { (try handle($0), $0) }, uniquingKeysWith: { first, _ in first })
@@ -42,14 +42,21 @@ extension Library {
       let edited = try store.snapshot { try $0.lastEdits(inShare: share) }
       for (place, account) in accounts.enumerated() { told.people[place].lastEdited = edited[account] }
     }
-    told.changes = try latestChanges(of: log.item, isShared: log.isShared, from: log.start, for: path.account)
+    if let share = log.shareUUID {
+      let edited = try store.snapshot { try $0.lastReplicaEdits(inShare: share) }
+      for (place, person) in status.people.enumerated() {
+        if let time = edited[person.handle.description] { told.people[place].lastEdited = time }
+      }
+    }
+    told.changes = try latestChanges(
+      of: log.item, log.uuid, inShare: log.isShared ? log.shareUUID : nil, from: log.start, for: path.account)
     return told
   }
 
   /// The latest changes of an item that an account sees, newest first; of everything in the share where it is a shared
   /// one.
   private func latestChanges(
-    of item: Int64, isShared: Bool, from start: Int64, for account: AccountHandle
+    of item: Int64, _ id: [UInt8], inShare share: [UInt8]?, from start: Int64, for account: AccountHandle
   ) throws -> [LatestChange] {
     let visibility = try eventVisibility(account)
     // Read beside the lock, as the log always is.
@@ -57,11 +64,12 @@ extension Library {
       var changes: [LatestChange] = []
       var border = visibility.last + 1
       while changes.count < Self.changeCount {
-        let rows = try transaction.events(
-          of: item, isShared: isShared, before: border, from: start, limit: 100)
-        guard let oldest = rows.last else { break }
-        for row in rows where changes.count < Self.changeCount {
-          guard let event = try visibility.event(row, transaction) else { continue }
+        let own = try transaction.events(of: item, isShared: share != nil, before: border, from: start, limit: 100)
+        let hubs = try transaction.replicaEvents(of: id, inShare: share, before: border, limit: 100)
+        let entries = StoreTransaction.merged(own, hubs, 100) { $0 > $1 }
+        guard let oldest = entries.last else { break }
+        for entry in entries where changes.count < Self.changeCount {
+          guard let event = try visibility.event(entry, transaction) else { continue }
           changes.append(
             LatestChange(
               time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name,

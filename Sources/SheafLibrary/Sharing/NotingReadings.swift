@@ -61,7 +61,11 @@ extension Library {
   func noteSaved(_ version: SeenVersion, by session: EditingSession, _ inode: Inode) {
     let isTogether = inode.openCount > 1
     for (handle, writer) in session.writers {
-      guard let file = files[handle] else { continue }
+      guard let file = files[handle] else {
+        // It closed the file before its save was complete.
+        if !writer.onlyAppends { _ = noteKnown(version, of: inode, by: writer.account, writer.process) }
+        continue
+      }
       // A program that only appended need not know the contents before.
       if writer.onlyAppends, let base = session.base, let item = inode.item {
         let known = try? self.base(of: item, inode, writtenThrough: file)

@@ -13,6 +13,8 @@ extension Library {
   ) throws -> Int64 {
     // People who join hear of nothing that was done before.
     try settleEvents(before: share.row.item, ofAll: type == .memberAdded, change)
+    // What becomes of a share at a hub, the hub tells.
+    if share.row.url != nil { return numbers.event }
     let (item, data) = try shareEventData(share, inode, participant)
     let time = clock()
     return try number(

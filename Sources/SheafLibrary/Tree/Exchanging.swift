@@ -38,6 +38,7 @@ extension Library {
     let document = saved(inode, source, other, target, caller)
     let swapsContents = document != nil
     if swapsContents {
+      for file in [inode, other] { try requireContents(file.row.content) }
       try endSessionBeforeReplacement(inode)
       try endSessionBeforeReplacement(other)
     }

@@ -252,6 +252,7 @@ extension Library {
       }
       if let conflict = try conflict(of: item, inode, caller) { values.append(("conflict", "\(conflict)")) }
     }
+    values += try replicaAttributes(of: inode, item).map { ($0.name, $0.value) }
     return values.map { (Array("user.sheaf.\($0.0)".utf8), Array($0.1.utf8)) }
   }
 }

@@ -255,15 +255,15 @@ extension Library {
     }
   }
 
-  /// Whether contents are a list of extents, without holes, that is not too long for a pack.
+  /// Whether contents are a list of extents, all on this machine and without holes, that is not too long for a pack.
   private static func canBePacked(_ content: StoredContent) -> Bool {
     guard case .extents(let extents) = content else { return false }
-    return content.length <= Pack.memberLimit && !extents.contains(where: \.isHole)
+    return content.length <= Pack.memberLimit && extents.allSatisfy(\.isStored)
   }
 
   /// The chunk that contents consist of, where they are a single one from its beginning.
   private static func wholeChunk(_ content: StoredContent) -> Int64? {
-    guard case .extents(let extents) = content, extents.count == 1, extents[0].offset == 0, !extents[0].isHole else {
+    guard case .extents(let extents) = content, extents.count == 1, extents[0].offset == 0, extents[0].isStored else {
       return nil
     }
     return extents[0].chunk

@@ -109,7 +109,7 @@ private struct LibraryFlow: EventFlow {
   private static func element(_ element: EventStream.Element) -> EventElement {
     switch element {
     case .event(let event, let json):
-      .event(Delivery(event: event, json: json), LogPlace(number: event.sequence))
+      .event(Delivery(event: event, json: json), LogPlace(number: event.position))
     case .position(let number): .position(LogPlace(number: number))
     case .silence: .silence
     }

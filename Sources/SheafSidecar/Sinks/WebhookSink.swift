@@ -131,7 +131,7 @@ private actor WebhookClients {
 
   /// The client for the next request.
   ///
-  /// - Throws: ``DeliveryFailure`` if the host has an address that is not public.
+  /// - Throws: ``AddressGuard/Refusal`` if the host has an address that is not public.
   func current() async throws -> HTTPClient {
     var found: String?
     if let host { found = try await AddressGuard.resolve(host) }

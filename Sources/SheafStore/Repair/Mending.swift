@@ -411,6 +411,7 @@ struct Mending {
     var nodes: [ExtentNode: Bool] = [:]
     func isWhole(_ extents: [Extent]) -> Bool {
       extents.allSatisfy { extent in
+        // What is at a hub alone is no part of what is mended: that is connected with none.
         extent.isHole || sizes[extent.chunk].map { extent.offset <= $0 && extent.length <= $0 - extent.offset } ?? false
       }
     }
@@ -418,7 +419,9 @@ struct Mending {
       if let known = nodes[node] { return known }
       let extents = (try? rows.chunkBytes(node.chunk)).flatMap { try? StoredContent.decodeNode($0) }
       let content = extents.map(StoredContent.extents)
-      let whole = content?.length == node.length && content?.dataLength == node.data && isWhole(extents ?? [])
+      let whole =
+        content?.length == node.length && content?.dataLength == node.data && content?.absentLength == node.absent
+        && isWhole(extents ?? [])
       nodes[node] = whole
       return whole
     }

@@ -12,6 +12,10 @@ public struct DeviceProof: Hashable, Sendable {
     case enroll
     /// To begin a session.
     case session
+    /// To deposit a key that stands for the device in a share of another hub.
+    case deposit
+    /// To begin a session for one share at another hub than the device's own.
+    case guest
   }
 
   /// Bytes of a public key: an uncompressed point (SEC 1, section 2.3.3).
@@ -22,7 +26,7 @@ public struct DeviceProof: Hashable, Sendable {
   public let purpose: Purpose
   /// The host and, unless it is 443, the port: `hub.example`, `hub.example:8443`.
   public let address: String
-  /// The enrolment code or the nonce.
+  /// The enrolment code, the nonce, the key that is deposited, or the share with the nonce.
   public let secret: String
   public let key: Data
 

@@ -223,12 +223,15 @@ public struct InboxEntry: Hashable, Sendable, Codable {
   public var acceptance: WireAcceptance
   /// The rest is there for those who take part or are invited.
   public var offer: InboxOffer?
+  /// The hub of the share if that is another one: `https://ADDRESS`. Devices prove themselves there.
+  public var hub: String?
 
-  public init(share: WireID, owner: String, acceptance: WireAcceptance, offer: InboxOffer?) {
+  public init(share: WireID, owner: String, acceptance: WireAcceptance, offer: InboxOffer?, hub: String? = nil) {
     self.share = share
     self.owner = owner
     self.acceptance = acceptance
     self.offer = offer
+    self.hub = hub
   }
 }
 

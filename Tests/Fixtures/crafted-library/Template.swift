@@ -114,12 +114,19 @@ enum Template {
       try database.execute(sql: "INSERT INTO working_copies VALUES (?, 1, 0, 1, ?)", arguments: [notes, Data(step)])
       try database.execute(
         sql: """
-          INSERT INTO replica_versions SELECT item, number, randomblob(16), 1 FROM versions LIMIT 2;
+          INSERT INTO replica_versions SELECT item, number, randomblob(16), 1, 5 FROM versions LIMIT 2;
+          INSERT INTO absent_contents SELECT (1 << 62) + 1, item, randomblob(16), 9 FROM versions LIMIT 1;
+          INSERT INTO kept_contents SELECT id, 1 FROM items LIMIT 1;
           INSERT INTO replica_histories SELECT account, item, 7, 0, 1, NULL FROM replica_items LIMIT 1;
           INSERT INTO replica_requests SELECT account, item, zeroblob(16), 'label' FROM replica_items LIMIT 1;
           INSERT INTO replica_shares SELECT account, zone,
             '{"share":"01020304-0506-0708-090a-0b0c0d0e0f10","owner":"bob@hub.example","acceptance":"pending"}',
             NULL, 0, 0 FROM replicas LIMIT 1;
+          INSERT INTO replica_events SELECT 100000, account, log, 1, randomblob(16), 'sheaf.change.edit', 0,
+            randomblob(16), NULL, 0, 0, '{}' FROM replica_logs LIMIT 1;
+          INSERT INTO waiting_events SELECT sequence, uuid, type, time, actor, owner, item, data, share, depth,
+            previous_share, previous_depth FROM events LIMIT 1;
+          INSERT INTO replica_comments SELECT account, randomblob(16), item, 0, 'text' FROM replica_items LIMIT 1;
           INSERT INTO pending_events SELECT sequence, uuid, type, time, actor, owner, item, data, share, depth,
             previous_share, previous_depth, 1 FROM events LIMIT 1;
           """)

@@ -1,7 +1,6 @@
 import ConformanceKit
 import Crypto
 import Foundation
-import SheafModel
 import SheafWire
 import Testing
 
@@ -142,65 +141,5 @@ import Testing
     let many = (0..<17).map { _ in P256.Signing.PrivateKey().publicKey.x963Representation }
     #expect(IdentityTree(keys: many, using: &random) == nil)
     #expect(IdentityTree(keys: [Data(repeating: 4, count: 65)], using: &random) == nil)
-  }
-
-  /// A share lets in by roots that it knows now, and by each challenge once.
-  @Test func guestsComeInByTheirRoots() throws {
-    var random = SeededRandom(seed: 7)
-    let secret = P256.Signing.PrivateKey()
-    let key = secret.publicKey.x963Representation
-    let tree = try #require(IdentityTree(keys: [key], using: &random))
-    var guests = IdentityGuests()
-    let start = Timestamp(seconds: 1_800_000_000)
-    func later(_ seconds: Int64) -> Timestamp { Timestamp(seconds: start.seconds + seconds) }
-    func proof(_ challenge: Data) throws -> IdentityProof {
-      let index = try #require(tree.leaves.firstIndex(of: IdentityTree.leaf(key)))
-      return IdentityProof(
-        publicKey: key, publicKeyIndex: index, inclusionHashes: try #require(tree.inclusionHashes(of: index)),
-        signature: try secret.signature(for: challenge).derRepresentation)
-    }
-    func kind(_ body: () throws -> String) -> Problem.Kind? {
-      do {
-        #expect(try body() == "bob@other.example")
-        return nil
-      } catch {
-        return (error as? HubError)?.kind
-      }
-    }
-    func enter(at now: Timestamp) throws -> Problem.Kind? {
-      let challenge = guests.challenge(at: now, using: &random)
-      return kind { try guests.enter(by: try proof(challenge), signing: challenge, at: now) }
-    }
-    #expect(try enter(at: start) == .forbidden)
-    guests.admit("bob@other.example", by: tree.root, at: start)
-    #expect(try enter(at: start) == nil)
-    // Once, in time, and what was given.
-    let challenge = guests.challenge(at: start, using: &random)
-    let signed = try proof(challenge)
-    #expect(kind { try guests.enter(by: signed, signing: challenge, at: start) } == nil)
-    #expect(kind { try guests.enter(by: signed, signing: challenge, at: start) } == .unauthorized)
-    let old = guests.challenge(at: start, using: &random)
-    #expect(kind { try guests.enter(by: try proof(old), signing: old, at: later(120)) } == .unauthorized)
-    let own = Data("made up".utf8)
-    #expect(kind { try guests.enter(by: try proof(own), signing: own, at: start) } == .unauthorized)
-    // A proof of something else spends the challenge, too.
-    let next = guests.challenge(at: start, using: &random)
-    #expect(kind { try guests.enter(by: signed, signing: next, at: start) } == .invalid)
-    #expect(kind { try guests.enter(by: try proof(next), signing: next, at: start) } == .unauthorized)
-    // A root is good for a week, until another one comes, or the person is out.
-    #expect(try enter(at: later(7 * 86_400 - 1)) == nil)
-    #expect(try enter(at: later(7 * 86_400)) == .forbidden)
-    guests.admit("bob@other.example", by: tree.root, at: start)
-    let newer = try #require(IdentityTree(keys: [], using: &random))
-    guests.admit("bob@other.example", by: newer.root, at: start)
-    #expect(try enter(at: start) == .forbidden)
-    guests.admit("bob@other.example", by: tree.root, at: start)
-    guests.remove("bob@other.example")
-    #expect(try enter(at: start) == .forbidden)
-    // Challenges that nobody answers take bounded memory.
-    guests.admit("bob@other.example", by: tree.root, at: start)
-    let first = guests.challenge(at: start, using: &random)
-    for _ in 0..<IdentityGuests.mostChallenges { _ = guests.challenge(at: later(1), using: &random) }
-    #expect(kind { try guests.enter(by: try proof(first), signing: first, at: start) } == .unauthorized)
   }
 }

@@ -24,6 +24,28 @@ import Testing
     }
   }
 
+  /// Others dial a hub that speaks for a domain at 443, and trust no certificate that it made itself.
+  @Test func aHubThatOthersCannotDialSpeaksForNoDomain() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    for (arguments, said) in [
+      (["--address", "hub.example", "--domain", "hub.example"], "a certificate that other hubs trust"),
+      (["--address", "hub.example:8443", "--domain", "hub.example", "--plain"], "has no port"),
+      (["--address", "hub.example", "--domain", "Hub.example", "--plain"], "is no domain"),
+      (["--address", "hub.example", "--domain", "localhost", "--plain"], "is no domain"),
+      (["--address", "hub.example", "--domain", "10.0.0.1", "--plain"], "is no domain"),
+    ] {
+      let output = try Command(
+        [try HubProgram.path(), "init"] + arguments, environment: ["SHEAF_HUB": program.hubFolder]
+      ).run()
+      #expect(output.status == 64 && output.errorText.contains(said), "\(output)")
+    }
+    try program.succeed(
+      "init", "--address", "hub.example", "--domain", "one.example", "--domain", "two.example", "--plain")
+    #expect(try program.succeed("status").contains("Domains:   one.example, two.example"))
+  }
+
   @Test func anAddressThatIsInUseIsNamed() throws {
     let folder = try TemporaryFolder()
     defer { try? folder.remove() }

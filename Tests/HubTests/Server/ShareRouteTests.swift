@@ -170,9 +170,9 @@ import Testing
   }
 
   @Test func pagesHaveAPace() throws {
-    let (pace, start) = (PagePace(), ContinuousClock.now)
-    for _ in 0..<Int(PagePace.burst) { try pace.take("192.0.2.1", at: start) }
-    #expect(throws: HubError(.tooMany, "pages are opened too fast")) { try pace.take("192.0.2.1", at: start) }
+    let (pace, start) = (RequestPace(), ContinuousClock.now)
+    for _ in 0..<Int(RequestPace.burst) { try pace.take("192.0.2.1", at: start) }
+    #expect(throws: HubError(.tooMany, "requests come too fast")) { try pace.take("192.0.2.1", at: start) }
     try pace.take("192.0.2.2", at: start)
     try pace.take("192.0.2.1", at: start + .seconds(1))
   }

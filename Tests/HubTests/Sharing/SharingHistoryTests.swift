@@ -59,7 +59,8 @@ import Testing
     print("SHEAF_SEED=\(seed)")
     try await engine.withDatabase { database in
       let story = try await SharingTests.Story(database)
-      let failing = Sharing(database: FailingDatabase(database, seed: seed), clock: story.hub.clock.clock)
+      let failing = Sharing(
+        database: FailingDatabase(database, seed: seed), clock: story.hub.clock.clock, courier: story.hub.hub.courier)
       var generator = Generator(state: seed)
       var tokens: [ShareToken] = []
       var together = 0

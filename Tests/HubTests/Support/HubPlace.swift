@@ -57,7 +57,7 @@ final class HubPlace {
       .shell("exec '\(try Self.program)' --config '\(file)' 2>> '\(folder.path)/sidecar.log'"))
   }
 
-  private static func freePort() throws -> Int {
+  static func freePort() throws -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()

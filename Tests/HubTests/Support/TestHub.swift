@@ -11,9 +11,17 @@ struct TestHub: Sendable {
   let hub: Hub
   let clock = TestClock()
 
-  init(_ database: any Database, address: String = address) async throws {
+  /// - Parameters:
+  ///   - others: Further addresses.
+  ///   - dialer: The way to other hubs.
+  init(
+    _ database: any Database, address: String = address, and others: [String] = [], domains: [String] = [],
+    dialer: any HubDialing = HubDialer()
+  ) async throws {
     try await Hub.prepare(database)
-    hub = try await Hub(database: database, addresses: HubAddresses([try HubAddress(address)]), clock: clock.clock)
+    hub = try await Hub(
+      database: database, addresses: HubAddresses(try ([address] + others).map { try HubAddress($0) }),
+      domains: domains, dialer: dialer, clock: clock.clock)
   }
 
   var accounts: Accounts { hub.accounts }

@@ -1,21 +1,28 @@
 import Dispatch
 import Glibc
 
-/// Keeps webhooks that accounts registered away from this machine and its networks (OWASP, "Server-Side Request Forgery
-/// Prevention").
+/// Keeps requests whose host somebody else chose away from this machine and its networks (OWASP, "Server-Side Request
+/// Forgery Prevention").
 ///
 /// It resolves a host and checks all its addresses, and the connection goes to a checked one: it does not matter if the
 /// name resolves to another address a moment later.
 package enum AddressGuard {
+  /// Why a host is not connected to.
+  package struct Refusal: Error, Hashable, CustomStringConvertible {
+    package let description: String
+
+    fileprivate init(_ description: String) { self.description = description }
+  }
+
   /// The address to connect to for a host.
   ///
-  /// - Throws: ``DeliveryFailure`` if the host has no address, or one that is not public.
+  /// - Throws: ``Refusal`` if the host has no address, or one that is not public.
   package static func resolve(_ host: String) async throws -> String {
     let addresses = try await lookUp(host)
     for address in addresses where !isPublic(address) {
-      throw DeliveryFailure("\(host) has the address \(text(address)), which is not public")
+      throw Refusal("\(host) has the address \(text(address)), which is not public")
     }
-    guard let first = addresses.first else { throw DeliveryFailure("\(host) has no address") }
+    guard let first = addresses.first else { throw Refusal("\(host) has no address") }
     return text(first)
   }
 
@@ -62,7 +69,7 @@ package enum AddressGuard {
         var list: UnsafeMutablePointer<addrinfo>?
         let result = getaddrinfo(host, nil, &hints, &list)
         guard result == 0 else {
-          continuation.resume(throwing: DeliveryFailure("\(host): \(String(cString: gai_strerror(result)))"))
+          continuation.resume(throwing: Refusal("\(host): \(String(cString: gai_strerror(result)))"))
           return
         }
         defer { freeaddrinfo(list) }

@@ -1,0 +1,37 @@
+import Foundation
+import SheafModel
+import SheafReplica
+import SheafStore
+import SheafWire
+
+/// What a connected account's items tell of their replica (docs/REFERENCE.md, "Extended attributes").
+extension Library {
+  /// The attributes `user.sheaf.local` and `user.sheaf.sync`; none in an account that no hub knows.
+  func replicaAttributes(of inode: Inode, _ item: ItemRow) throws -> [(name: String, value: String)] {
+    guard connectedAccounts.contains(item.owner) else { return [] }
+    return [("local", try local(inode)), ("sync", try synchronization(of: inode, item))]
+  }
+
+  private func local(_ inode: Inode) throws -> String {
+    let absent = inode.row.content?.absentLength ?? 0
+    if absent > 0 { return absent < inode.row.size ? "partly" : "remote" }
+    return try isKept(inode.ino) == true ? "kept" : "here"
+  }
+
+  private func synchronization(of inode: Inode, _ item: ItemRow) throws -> String {
+    let (account, id) = (item.owner, item.uuid.bytes)
+    let row = try read { try $0.replicaItem(of: account, id) }
+    if let text = row.mark, case .refused = try ReplicaJSON.decode(text) as ReplicaMark { return "refused" }
+    let isOpen = inode.drafts.contains { $0.session != nil || $0.isChanged }
+    let isChanged = try read { try $0.hasReplicaChange(of: account, id) }
+    if !isOpen, !isChanged, row.base != nil, try replicaVersions(of: item, connected(account)).unsent.isEmpty {
+      return "synced"
+    }
+    return connectedAccounts.isReached(account) ? "sending" : "waiting"
+  }
+
+  /// Notes whether the hub of a connected account is reached.
+  package func noteReached(_ isReached: Bool, _ account: Int64) {
+    locked { connectedAccounts.note(account, isReached: isReached) }
+  }
+}
