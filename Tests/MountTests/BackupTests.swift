@@ -115,7 +115,7 @@ import Testing
     try library.mount()
     try library.shell(
       """
-      for i in $(seq 60); do mkdir -p folder$((i % 7)); head -c 3000 /dev/urandom > folder$((i % 7))/doc$i; done
+      for i in $(seq 200); do mkdir -p folder$((i % 7)); head -c 3000 /dev/urandom > folder$((i % 7))/doc$i; done
       echo one > letter; echo two > letter; "$SHEAF" label letter first --version 1
       """)
     let busy = try library.sheaf("repair", library.library)
