@@ -56,8 +56,8 @@ final class ReplicaEngine: Sendable {
     /// Whether it ended since the hub says that there is no such share for the account.
     var isOut = false
     var full: Full?
-    /// After which contents the search for those that are to come goes on, and the wake-up before which it began; nil
-    /// once it found no more.
+    /// After which contents the search for those that are to come goes on, and the wake-up for which it began; nil once
+    /// it found no more.
     var search: (after: Int64, wakes: Int)? = (0, 0)
   }
 
@@ -129,7 +129,8 @@ final class ReplicaEngine: Sendable {
   func wake(readsFeed: Bool = false) {
     state.withLock { state in
       state.wakes += 1
-      if state.search == nil { state.search = (0, state.wakes) }
+      // Something that was passed may be wanted now.
+      state.search = (0, state.wakes)
       if readsFeed { state.needsFeed = true }
     }
     signal.raise()
@@ -520,25 +521,32 @@ final class ReplicaEngine: Sendable {
   private func fetchWanted() async throws -> Bool {
     while let search = state.withLock({ $0.search }) {
       let (wanted, next) = try await call { try $0.wantedContents(of: $1, after: search.after) }
-      if let wanted {
-        do {
-          try await fetch(wanted)
-        } catch let error as SheafError where error.kind == .noSpace {
-          // It is tried again when something changes; everything else goes on.
-          tell("id:\(wanted.item): \(error)")
-          state.withLock { $0.search?.after = wanted.id }
-        } catch let failure as HubFailure where Self.hasNoMore(failure) {
-          // The feed tells what became of it.
-          state.withLock { $0.search?.after = wanted.id }
-        }
-        return true
+      guard let wanted else {
+        goOn(from: search, after: next)
+        continue
       }
-      state.withLock { state in
-        if let next { state.search?.after = next } else { state.search = nil }
+      do {
+        try await fetch(wanted)
+      } catch let error as SheafError where error.kind == .noSpace {
+        // It is tried again when something changes; everything else goes on.
+        tell("id:\(wanted.item): \(error)")
+        goOn(from: search, after: wanted.id)
+      } catch let failure as HubFailure where Self.hasNoMore(failure) {
+        // The feed tells what became of it.
+        goOn(from: search, after: wanted.id)
       }
+      return true
     }
     if demand.takeFetched() { try await call { library, _ in try library.freeBeyondLimit() } }
     return false
+  }
+
+  /// Has a search go on after some contents, or end, unless another one began meanwhile.
+  private func goOn(from search: (after: Int64, wakes: Int), after next: Int64?) {
+    state.withLock { state in
+      guard state.search?.wakes == search.wakes else { return }
+      state.search = next.map { ($0, search.wakes) }
+    }
   }
 
   /// Bytes from which on contents come by what is read of them.

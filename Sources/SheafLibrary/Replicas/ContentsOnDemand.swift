@@ -74,10 +74,15 @@ extension Library {
 
   /// Contents of a version of which nothing is here.
   func absentContent(of version: ItemVersion, _ item: Int64, _ change: Change) throws -> StoredContent {
+    try absentContent(of: version.id, size: version.size, item, change)
+  }
+
+  private func absentContent(
+    of version: WireID, size: Int64, _ item: Int64, _ change: Change
+  ) throws -> StoredContent {
     let id = SheafStore.Extent.firstAbsent + Int64.random(in: 0..<SheafStore.Extent.firstAbsent - 1)
-    try change.rows.insert(
-      AbsentContentsRow(id: id, item: item, version: version.id.bytes, size: version.size))
-    return .absent(id, length: version.size)
+    try change.rows.insert(AbsentContentsRow(id: id, item: item, version: version.bytes, size: size))
+    return .absent(id, length: size)
   }
 
   // MARK: - What comes
@@ -288,10 +293,7 @@ extension Library {
         if case .extents(let extents) = row.content, let known = extents.first(where: \.isAbsent)?.chunk {
           content = .absent(known, length: row.size)
         } else {
-          let number = SheafStore.Extent.firstAbsent + Int64.random(in: 0..<SheafStore.Extent.firstAbsent - 1)
-          try change.rows.insert(
-            AbsentContentsRow(id: number, item: item.id, version: id.bytes, size: row.size))
-          content = .absent(number, length: row.size)
+          content = try absentContent(of: id, size: row.size, item.id, change)
         }
         try change.rows.recode(item.id, row.number, to: content)
         if row.number == item.version { current.content = content }

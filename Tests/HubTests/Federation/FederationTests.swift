@@ -107,7 +107,7 @@ import Testing
     try await TwoHubs.with(engine) { hubs in
       let one = hubs.one.client
       let (_, alice) = try await hubs.one.member("alice@one.example")
-      // Somebody whose devices have deposited nothing can be invited.
+      // Alice can invite somebody whose devices have deposited nothing.
       let late = try await GuestDevice(Self.bob, at: hubs.two, keys: 0)
       let (share, path) = try await hubs.share(alice)
       #expect(try await hubs.invite(Self.bob, to: path, by: alice).status == 200)
