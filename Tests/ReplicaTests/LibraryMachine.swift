@@ -167,11 +167,12 @@ final class LibraryMachine {
     device = other.device
   }
 
-  /// Ends the connection, and begins another one with a key of its own.
-  func connectAnew() throws {
+  /// Ends the connection, and begins another one with a key of its own, to a zone whose id is higher or lower than the
+  /// one before.
+  func connectAnew(toHigherZone isHigher: Bool) throws {
     try library.disconnect(account)
     serials = SerialFile(folder + "/new-serial")
-    try library.connect(account, zone: WireID())
+    try library.connect(account, zone: WireID(bytes: Array(repeating: isHigher ? 0xff : 0x01, count: 16))!)
     device = "\(name), connected anew"
   }
 

@@ -136,7 +136,8 @@ import Testing
   // MARK: - Copies of a library
 
   /// The copy takes over the key; the one that began first stops, says so, and keeps what it has.
-  @Test func ofTwoCopiesOfALibraryOneStopsAndSaysSo() throws {
+  @Test(arguments: [false, true])
+  func ofTwoCopiesOfALibraryOneStopsAndSaysSo(_ isHigherZone: Bool) throws {
     try LibraryStory.tell { story in
       try story.laptop.save("one", at: "one.md")
       try story.sync()
@@ -152,7 +153,7 @@ import Testing
         // The copy goes on, and so does the first one with a key of its own.
         try copy.save("more", at: "two.md")
         try story.connect(copy)
-        try story.laptop.connectAnew()
+        try story.laptop.connectAnew(toHigherZone: isHigherZone)
         try story.sync()
         try story.connect(copy)
         #expect(story.paths == ["one.md", "three.md", "two.md"])

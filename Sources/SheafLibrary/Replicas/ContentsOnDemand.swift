@@ -134,6 +134,17 @@ extension Library {
     }
   }
 
+  /// Refuses contents that nobody waits for where the disk has no room for all of them: a part would fill it for nothing.
+  ///
+  /// - Throws: `noSpace`.
+  package func requireRoom(for wanted: AbsentContents) throws {
+    try locked {
+      guard store.hasRoom(for: Int64(wanted.range.count)) else {
+        throw SheafError(.noSpace, subject: "contents", reason: "\(wanted.range.count) bytes do not fit")
+      }
+    }
+  }
+
   /// Contents that are to come to this machine though nobody waits for them, and where the search goes on.
   ///
   /// - Parameter id: Those after this one, in no order that means anything.

@@ -135,10 +135,11 @@ extension Library {
     }
   }
 
-  /// How far an account has read its logs.
+  /// How far an account has read its logs. Zones that it was connected to before have no part in this.
   package func logPositions(of account: Int64) throws -> [HubLogPosition] {
     try locked {
-      try read { try $0.replicaLogs(of: account) }.map {
+      let zone = try connected(account).zone
+      return try read { try $0.replicaLogs(of: account) }.filter { $0.isShare || $0.log == zone }.map {
         HubLogPosition(share: $0.isShare ? WireID(bytes: $0.log) : nil, number: $0.number, token: $0.token)
       }
     }

@@ -52,7 +52,11 @@ import Testing
         try eventually("the status names what does not fit", within: .seconds(120)) {
           try laptop.succeed("status").text.contains(id)
         }
-        #expect(access("\(laptop.library.documents)/large", F_OK) != 0)
+        // Its name and its size are there. Whoever reads it hears why its contents are not.
+        #expect(try laptop.shell("stat -c %s large") == "40000000")
+        #expect(try laptop.shell("getfattr --only-values -n user.sheaf.local large") == "remote")
+        let read = try Command.shell("cat '\(laptop.library.documents)/large' > /dev/null").run()
+        #expect(read.status == 1 && read.errorText.contains("No space left on device"), "\(read)")
         // What is saved on the full machine reaches the other one.
         try laptop.shell("echo three > small")
         try eventually("the other machine has it", within: .seconds(120)) {
