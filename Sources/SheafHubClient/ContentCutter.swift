@@ -83,6 +83,20 @@ package struct ContentCutter {
     zeros += length
   }
 
+  /// Takes extents that are known from the place on to which everything was cut, if there are any. What was taken after
+  /// that place is forgotten: the next bytes are those at ``length``.
+  ///
+  /// - Throws: ``TooLarge``.
+  package mutating func take(_ known: KnownExtents) throws {
+    let run = known.run(at: position)
+    guard !run.isEmpty else { return }
+    (pending, zeros) = (ByteBuffer(), 0)
+    for extent in run {
+      try checkRoom(for: extent.length)
+      try add(extent)
+    }
+  }
+
   /// The extents of all that was taken; the cutter is empty then.
   ///
   /// - Parameter chunk: Gets the last chunks.

@@ -77,6 +77,21 @@ extension DeviceClient {
     return VersionList(versions: versions, purged: purged)
   }
 
+  /// Which parts of a version another version of the item has, too, and where it has holes.
+  ///
+  /// - Parameters:
+  ///   - size: Bytes of the version.
+  ///   - base: The other version, and its bytes.
+  package func copies(
+    _ version: WireID, size: Int64, from base: (version: WireID, size: Int64), of item: WireID,
+    in scope: HubScope = .own
+  ) async throws -> [ContentCopies.Copy] {
+    let answer: ContentCopies = try await fetch(
+      "\(scope.path)/items/\(item)/versions/\(version)/copies?from=\(base.version)")
+    guard answer.isSound(size: size, from: base.size) else { throw nonsense("copies what no version has") }
+    return answer.copies
+  }
+
   /// Gives a version a label, taking it from the one that has it.
   package func label(_ version: WireID, of item: WireID, as label: String) async throws {
     try await perform(
@@ -101,6 +116,22 @@ extension DeviceClient {
   /// Has an item that was deleted destroyed for good, with all its versions.
   package func purge(_ item: WireID) async throws {
     try await perform(HubRequest("/v1/items/\(item)", method: .DELETE))
+  }
+}
+
+extension ContentCopies {
+  /// Whether the parts lie in a version of so many bytes, one after the other, and in another one.
+  package func isSound(size: Int64, from base: Int64) -> Bool {
+    var end: Int64 = 0
+    for copy in copies {
+      guard copy.offset >= end, copy.offset <= size, (1...size).contains(copy.length),
+        copy.length <= size - copy.offset
+      else { return false }
+      end = copy.offset + copy.length
+      guard let source = copy.source else { continue }
+      guard (0...base).contains(source), copy.length <= base - source else { return false }
+    }
+    return true
   }
 }
 

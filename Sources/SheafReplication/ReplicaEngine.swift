@@ -94,6 +94,7 @@ final class ReplicaEngine: Sendable {
   private let told: AsyncStream<FeedNews>.Continuation
   private let ahead = FetchedContents()
   private let demand = ContentsDemand()
+  private let manifests = SentManifests()
   /// The account's logs at the hub.
   let log: AccountLog
 
@@ -485,11 +486,15 @@ final class ReplicaEngine: Sendable {
       try await write(bytes, to: handle, at: 0)
       return true
     }
-    var (offset, isThere): (Int64, Bool) = (0, true)
+    let ranges = try await copyKnown(item, version, to: handle)
+    var (part, offset, isThere): (Int, Int64, Bool) = (-1, 0, true)
     try await client.contents(
-      [.init(item: item, version: version.id, offset: nil, length: nil)], of: subject.scope
-    ) { _, bytes in
-      guard offset + Int64(bytes.readableBytes) <= version.size else {
+      ranges.map {
+        .init(item: item, version: version.id, offset: $0.lowerBound, length: Int64($0.count))
+      }, of: subject.scope
+    ) { index, bytes in
+      if index != part { (part, offset) = (index, ranges[index].lowerBound) }
+      guard offset + Int64(bytes.readableBytes) <= ranges[index].upperBound else {
         throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
       }
       try await write(bytes, to: handle, at: offset)
@@ -502,6 +507,38 @@ final class ReplicaEngine: Sendable {
       }
     }
     return isThere
+  }
+
+  /// Bytes of a version from which on the hub is asked which parts of it are here.
+  private static let copiedLength: Int64 = 1 << 20
+
+  /// Gives an open file what the version on which a large one is based has of it; returns the ranges that are missing
+  /// then.
+  private func copyKnown(
+    _ item: WireID, _ version: ItemVersion, to handle: UInt64
+  ) async throws -> [Range<Int64>] {
+    let all = [0..<version.size]
+    guard version.size >= Self.copiedLength, let base = version.base,
+      let size = try await call({ try $0.localSize(of: base, ofItem: item, of: $1) }), size > 0
+    else { return all }
+    let copies: [ContentCopies.Copy]
+    do {
+      copies = try await client.copies(
+        version.id, size: version.size, from: (base, size), of: item, in: subject.scope)
+    } catch let failure as HubFailure where Self.hasNoMore(failure) {
+      // The base, or all of it; the contents themselves tell which.
+      return all
+    }
+    let isCopied = try await call { library, number in
+      try library.copy(copies, of: base, ofItem: item, size: version.size, to: handle, of: number)
+    }
+    guard isCopied else { return all }
+    var (missing, end): ([Range<Int64>], Int64) = ([], 0)
+    for copy in copies {
+      if copy.offset > end { missing.append(end..<copy.offset) }
+      end = copy.offset + copy.length
+    }
+    return end < version.size ? missing + [end..<version.size] : missing
   }
 
   func write(_ bytes: ByteBuffer, to handle: UInt64, at offset: Int64) async throws {
@@ -734,6 +771,7 @@ final class ReplicaEngine: Sendable {
     readLog()
     guard !settled.isEmpty else {
       // It keeps chunks for a day only, or has too much to do: once more from the beginning.
+      manifests.forget()
       try await Task.sleep(for: .seconds(1))
       return true
     }
@@ -764,7 +802,7 @@ final class ReplicaEngine: Sendable {
     if first.readableBytes < Self.piece, first.readableBytes <= WireLimits.inlineBytes {
       version.contents = Data(first.readableBytesView)
     } else {
-      version.extents = try await upload(reader)
+      version.extents = try await upload(reader, version, of: send.item)
     }
     send.version = version
     return send
@@ -783,14 +821,17 @@ final class ReplicaEngine: Sendable {
     }
   }
 
-  /// Cuts a version into chunks, uploads those that the hub does not have, and returns its extents.
-  private func upload(_ reader: VersionReader) async throws -> [Extent] {
+  /// Cuts a version into chunks, uploads those that the hub does not have, and returns its extents. Of what a version
+  /// that this machine sent has, too, the extents are known.
+  private func upload(_ reader: VersionReader, _ version: SentVersion, of item: WireID) async throws -> [Extent] {
     var cutter = ContentCutter()
     var chunks: [(ChunkHash, ByteBuffer)] = []
-    var offset: Int64 = 0
+    let known = try await known(version, of: item, size: reader.size)
     while true {
+      try cutter.take(known)
+      let offset = cutter.length
       // Holes are not read.
-      let data = try await call { [offset] library, _ -> Int64? in
+      let data = try await call { library, _ -> Int64? in
         do {
           return try library.seek(reader, offset, hole: false)
         } catch let error as SheafError where error.kind == .noSuchAddress {
@@ -802,16 +843,23 @@ final class ReplicaEngine: Sendable {
         break
       }
       if data > offset { try cutter.hole(data - offset) }
-      offset = data
-      let bytes = try await read(reader, at: offset)
+      let bytes = try await read(reader, at: data)
       if bytes.readableBytes == 0 { break }
       try cutter.append(bytes) { chunks.append(($0, $1)) }
-      offset += Int64(bytes.readableBytes)
       if chunks.count >= Self.uploadBatch { try await upload(&chunks) }
     }
     let extents = try cutter.finish { chunks.append(($0, $1)) }
     try await upload(&chunks)
+    manifests.keep(extents, of: version.id)
     return extents
+  }
+
+  /// The extents that a version has of the one on which it is based.
+  private func known(_ version: SentVersion, of item: WireID, size: Int64) async throws -> KnownExtents {
+    guard let base = version.base, let extents = manifests[base] else { return .none }
+    let id = version.id
+    let same = try await call { try $0.sameRanges(id, base, ofItem: item, of: $1) }
+    return KnownExtents(extents, same: same, size: size)
   }
 
   private static let uploadBatch = 16

@@ -200,15 +200,20 @@ def fill(folder, data, files, folders):
                 out.write(data[index])
 
 
+def is_here(path):
+    """Whether all contents of a document are on its machine."""
+    try:
+        return os.getxattr(path, "user.sheaf.local") in (b"here", b"kept")
+    except OSError:
+        # All contents are here where nothing tells of them.
+        return True
+
+
 def compare(label, *paths):
     """Ends the benchmark where what is measured did not happen: the same contents on both machines, without a fetch."""
     sample = next((os.path.join(top, names[0]) for top, _, names in os.walk(paths[-1]) if names), paths[-1])
-    try:
-        if (state := os.getxattr(sample, "user.sheaf.local")) not in (b"here", b"kept"):
-            raise SystemExit(f"{label}: {sample} is {state.decode()}")
-    except OSError:
-        # All contents are here where nothing tells of them.
-        pass
+    if not is_here(sample):
+        raise SystemExit(f"{label}: the contents of {sample} are not there")
     if subprocess.run(["diff", "-rq", *paths], check=False).returncode:
         raise SystemExit(f"{label}: the machines differ")
 
@@ -235,7 +240,7 @@ def has_files(folder, files, folders):
 def has_size(path, size):
     def look():
         try:
-            return os.stat(path).st_size == size
+            return os.stat(path).st_size == size and is_here(path)
         except FileNotFoundError:
             return False
 

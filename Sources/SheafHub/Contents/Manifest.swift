@@ -50,6 +50,37 @@ package struct Manifest: Hashable, Sendable {
   /// Equal for equal extents.
   var digest: [UInt8] { Array(SHA256.hash(data: bytes)) }
 
+  /// The parts that a version with another manifest has, too, and the holes. What follows a part there follows it here as
+  /// far as it goes, so that a document with one change has two parts.
+  func copies(from base: Manifest) -> ContentCopies {
+    var (places, hashes): ([ChunkHash: Int64], [Int64: ChunkHash]) = ([:], [:])
+    var place: Int64 = 0
+    for extent in base.extents {
+      if let hash = extent.hash {
+        hashes[place] = hash
+        if places[hash] == nil { places[hash] = place }
+      }
+      place += extent.length
+    }
+    var copies: [ContentCopies.Copy] = []
+    var offset: Int64 = 0
+    for extent in extents {
+      defer { offset += extent.length }
+      guard let hash = extent.hash else {
+        copies.append(.init(offset: offset, source: nil, length: extent.length))
+        continue
+      }
+      if let last = copies.last, let source = last.source, last.offset + last.length == offset,
+        hashes[source + last.length] == hash
+      {
+        copies[copies.count - 1].length += extent.length
+      } else if let source = places[hash] {
+        copies.append(.init(offset: offset, source: source, length: extent.length))
+      }
+    }
+    return ContentCopies(copies: copies)
+  }
+
   /// The chunks, each once.
   var hashes: Set<ChunkHash> { Set(extents.compactMap(\.hash)) }
 }

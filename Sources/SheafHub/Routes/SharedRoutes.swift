@@ -69,6 +69,14 @@ extension HubRoutes {
         }
       ])
     add(
+      "v1/shares/:share/items/:item/versions/:version/copies", to: routes,
+      [
+        .get: { request, context in
+          let place = try await shared(context).place
+          return try await copies(request, context) { try await feeds.version($0, of: $1, of: place).manifest }
+        }
+      ])
+    add(
       "v1/shares/:share/items/:item/versions/:version/content", to: routes,
       [
         .get: { request, context in

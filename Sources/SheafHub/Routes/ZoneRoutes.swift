@@ -230,6 +230,14 @@ extension HubRoutes {
         }
       ])
     add(
+      "v1/items/:item/versions/:version/copies", to: routes,
+      [
+        .get: { request, context in
+          let zone = try context.requireCaller().zone
+          return try await copies(request, context) { try await contents.version($0, of: $1, in: zone).manifest }
+        }
+      ])
+    add(
       "v1/items/:item/versions/:version/content", to: routes,
       [
         .get: { request, context in
@@ -241,6 +249,21 @@ extension HubRoutes {
           }
         }
       ])
+  }
+
+  /// Which parts of a version another one has, too.
+  ///
+  /// - Parameter manifest: Gets a version and its item, and throws `notFound` for what the caller may not read.
+  func copies(
+    _ request: Request, _ context: HubContext, manifest: (WireID, WireID) async throws -> Manifest
+  ) async throws -> Response {
+    let (item, version) = (try id("item", context), try id("version", context))
+    guard let base = request.parameter("from").flatMap({ WireID($0) }) else {
+      throw HubError(.invalid, "from: the id of a version of the item")
+    }
+    let place = try takeRoom(forContents: WireLimits.chunkBytes, of: try context.requireCaller())
+    defer { withExtendedLifetime(place) {} }
+    return try .json(try await manifest(version, item).copies(from: try await manifest(base, item)))
   }
 
   func id(_ name: String, _ context: HubContext) throws -> WireID {

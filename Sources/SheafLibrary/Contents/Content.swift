@@ -282,6 +282,37 @@ struct Content {
     }
   }
 
+  /// Where two stored contents have the same part of a chunk, or a hole, at the same place, in order; reads no data.
+  static func sharedRanges(
+    _ left: StoredContent, _ right: StoredContent, from storage: any ChunkSource
+  ) throws -> [Range<Int64>] {
+    var (left, right) = (ExtentCursor(left), ExtentCursor(right))
+    var ranges: [Range<Int64>] = []
+    var offset: Int64 = 0
+    func add(_ count: Int64) {
+      if let last = ranges.last, last.upperBound == offset {
+        ranges[ranges.count - 1] = last.lowerBound..<(offset + count)
+      } else {
+        ranges.append(offset..<(offset + count))
+      }
+    }
+    while true {
+      if let node = left.nodeAhead, node == right.nodeAhead {
+        let count = left.skipNode()
+        right.skipNode()
+        add(count)
+        offset += count
+        continue
+      }
+      guard let one = try left.head(storage), let other = try right.head(storage) else { return ranges }
+      let count = min(one.length, other.length)
+      if one.chunk == other.chunk, one.isHole || one.offset == other.offset { add(count) }
+      left.drop(count)
+      right.drop(count)
+      offset += count
+    }
+  }
+
   private static func areSame(_ one: Extent, _ other: Extent, from storage: any ChunkSource) throws -> Bool {
     // Of what is not here nobody knows.
     if one.isAbsent || other.isAbsent { return false }
@@ -335,7 +366,9 @@ private struct ExtentCursor {
   /// The node that begins here.
   var nodeAhead: Int64? { extents.isEmpty ? nodes.first?.chunk : nil }
 
-  mutating func skipNode() { nodes.removeFirst() }
+  /// Passes that node; returns the bytes that it covers.
+  @discardableResult
+  mutating func skipNode() -> Int64 { nodes.removeFirst().length }
 
   /// The extent that begins here; nil at the end.
   mutating func head(_ storage: any ChunkSource) throws -> Extent? {

@@ -421,6 +421,26 @@ extension Library {
     }
   }
 
+  /// Gives an open file its length, and parts of stored contents, each at an offset. What is no part reads as zeros.
+  func assemble(
+    _ parts: [(offset: Int64, range: Range<Int64>)], of stored: StoredContent, size: Int64, in handle: UInt64
+  ) throws {
+    let file = try file(handle)
+    guard file.canWrite else { throw SheafError(.badDescriptor) }
+    let draft = file.draft
+    try beginSession(file.inode, draft, handle: handle, at: clock())
+    let before = draft.unsavedBytes
+    try draft.working?.truncate(to: size, from: self)
+    var source = WorkingCopy(stored)
+    for (offset, range) in parts {
+      let extents = try source.extents(of: range, from: self)
+      try draft.working?.replace(offset..<(offset + Int64(range.count)), with: extents, from: self)
+    }
+    sessions.addUnsaved(draft.unsavedBytes - before)
+    draft.session?.hasWrites = true
+    file.hasUnflushed = true
+  }
+
   // MARK: - The disk
 
   /// The answer of statfs(2), in bytes: the library's disk, less the reserve and the bytes that wait to be stored.

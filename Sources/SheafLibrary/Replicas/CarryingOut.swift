@@ -55,6 +55,54 @@ extension Library {
     return try createNameless(documents, mode: 0o600, flags: O_RDWR, .replica(account)).handle
   }
 
+  /// Bytes of a version of a document, if all of them are here.
+  package func localSize(of version: WireID, ofItem id: WireID, of account: Int64) throws -> Int64? {
+    try locked { try localVersion(version, ofItem: id, of: account)?.row.content.length }
+  }
+
+  /// Gives a file that ``beginContents(of:)`` opened its length, and parts of a version that is here: chunks are shared,
+  /// no data is copied. What is no part of it reads as zeros.
+  ///
+  /// - Returns: false where the version is not here any more; nothing is done then.
+  package func copy(
+    _ parts: [ContentCopies.Copy], of version: WireID, ofItem id: WireID, size: Int64, to handle: UInt64,
+    of account: Int64
+  ) throws -> Bool {
+    try locked {
+      guard let (inode, row) = try localVersion(version, ofItem: id, of: account) else { return false }
+      // A session that goes on renews no chunk that is shared.
+      shareChunks(of: inode)
+      try assemble(
+        parts.compactMap { part in
+          part.source.map { (part.offset, $0..<($0 + part.length)) }
+        }, of: row.content, size: size, in: handle)
+      return true
+    }
+  }
+
+  /// Where two versions of a document that are here have the same bytes at the same place, as far as they share chunks;
+  /// nothing where one of them is not here.
+  package func sameRanges(
+    _ version: WireID, _ other: WireID, ofItem id: WireID, of account: Int64
+  ) throws -> [Range<Int64>] {
+    try locked {
+      guard let one = try localVersion(version, ofItem: id, of: account)?.row.content,
+        let other = try localVersion(other, ofItem: id, of: account)?.row.content
+      else { return [] }
+      return try Content.sharedRanges(one, other, from: self)
+    }
+  }
+
+  private func localVersion(
+    _ version: WireID, ofItem id: WireID, of account: Int64
+  ) throws -> (inode: Inode, row: VersionRow)? {
+    guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
+      let number = try replicaVersions(of: item, connected(account)).numbers[version],
+      let row = try read({ try $0.version(item.id, number) }), row.content.absentLength == 0
+    else { return nil }
+    return (inode, row)
+  }
+
   /// Does a step, and notes that it was done.
   ///
   /// - Parameter contents: The contents that ``needsContents(_:of:)`` asked for; nil also where the hub has them no more.

@@ -63,6 +63,11 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)?
   func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)?
   func beginContents(of account: Int64) throws -> UInt64
+  func localSize(of version: WireID, ofItem id: WireID, of account: Int64) throws -> Int64?
+  func copy(
+    _ parts: [ContentCopies.Copy], of version: WireID, ofItem id: WireID, size: Int64, to handle: UInt64,
+    of account: Int64
+  ) throws -> Bool
   func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool
 
   func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)]
@@ -88,6 +93,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
 
   func sends(of account: Int64, limit: Int) throws -> [ReplicaSend]
   func versionReader(_ version: WireID, ofItem item: WireID, of account: Int64) throws -> VersionReader?
+  func sameRanges(_ version: WireID, _ other: WireID, ofItem item: WireID, of account: Int64) throws -> [Range<Int64>]
   func withdrawSends(from first: Int64, of account: Int64) throws
   func settle(_ verdicts: [Verdict], of account: Int64) throws -> [ReplicaNotice]
 }

@@ -109,6 +109,13 @@ extension Decoder {
     try expect(manifest.bytes == bytes && Manifest(manifest.extents) == manifest, "a manifest is another one")
     try expect((0...Manifest.sizeLimit).contains(manifest.size), "a size of \(manifest.size)")
     try expect(manifest.hashes.count <= manifest.extents.count, "more chunks than extents")
+    // The reverse has every chunk at another place.
+    guard let other = Manifest(manifest.extents.reversed()) else { return }
+    for (one, base) in [(manifest, manifest), (manifest, other)] {
+      let copies = one.copies(from: base)
+      try expect(copies.isSound(size: one.size, from: base.size), "copies of what is not there")
+      try expect(copies.copies.reduce(0) { $0 + $1.length } == one.size, "a chunk of the other one is not copied")
+    }
   }
 
   private static func json<Value: Decodable>(_ bytes: some Collection<UInt8>) -> Value? {

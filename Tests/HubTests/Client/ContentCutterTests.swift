@@ -181,6 +181,64 @@ import Testing
 
   // MARK: - Bounds
 
+  /// Two versions with random changes, zeros among them: with the extents of the first one, the second one is cut as
+  /// without them, and little of it is read.
+  @Test func knownExtentsChangeNothing() throws {
+    for _ in 0..<12 {
+      let seed = Self.seed
+      var random = SeededRandom(seed: seed)
+      var former = Self.noise(24 << 20, &random)
+      func change(_ bytes: inout [UInt8]) {
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        let count = min(bytes.count - place, [1, 4_096, 70_000, 300_000].randomElement(using: &random)!)
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: bytes.replaceSubrange(place..<(place + count), with: Self.noise(count, &random))
+        case 1: bytes.append(contentsOf: Self.noise(count, &random))
+        case 2: bytes.removeLast(count)
+        default:
+          for index in place..<(place + count) { bytes[index] = 0 }
+        }
+      }
+      for _ in 0..<20 { change(&former) }
+      // Runs of zeros that end, or begin, where the later change is.
+      let place = Int.random(in: 1 << 20..<former.count - (1 << 20), using: &random)
+      for index in place - Int.random(in: 0..<200_000, using: &random)..<place { former[index] = 0 }
+      var later = former
+      for index in place..<place + Int.random(in: 1..<150_000, using: &random) {
+        later[index] = Bool.random(using: &random) ? 0 : later[index]
+      }
+      if Bool.random(using: &random) { for index in place..<place + 100_000 { later[index] = 0 } }
+      for _ in 0..<Int.random(in: 0..<3, using: &random) { change(&later) }
+
+      let extents = try cut(former).extents
+      let expected = try cut(later)
+      var same: [Range<Int64>] = []
+      for start in stride(from: 0, to: min(former.count, later.count), by: 1_000) {
+        let end = min(start + 1_000, former.count, later.count)
+        guard former[start..<end] == later[start..<end] else { continue }
+        if let last = same.last, last.upperBound == start {
+          same[same.count - 1] = last.lowerBound..<Int64(end)
+        } else {
+          same.append(Int64(start)..<Int64(end))
+        }
+      }
+      let known = KnownExtents(extents, same: same, size: Int64(later.count))
+      var read = 0
+      let made = try cut { cutter, chunk in
+        while true {
+          try cutter.take(known)
+          let start = Int(cutter.length)
+          guard start < later.count else { break }
+          let piece = later[start..<min(later.count, start + (1 << 20))]
+          read += piece.count
+          try cutter.append(ByteBuffer(bytes: piece), chunk: chunk)
+        }
+      }
+      #expect(made.extents == expected.extents, "SHEAF_SEED=\(seed)")
+      if same == [0..<Int64(later.count)] { #expect(read == 0) }
+    }
+  }
+
   @Test func chunksGrowWithTheirDistanceFromTheBeginning() throws {
     let seed = Self.seed
     var random = SeededRandom(seed: seed)

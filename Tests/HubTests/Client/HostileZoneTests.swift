@@ -127,6 +127,28 @@ import Testing
     }
   }
 
+  @Test func copiesOfWhatNoVersionHasAreRefused() async throws {
+    let id = WireID()
+    for (text, expected) in [
+      ("", nil), (#"{"offset":0,"source":0,"length":1000}"#, nil), (#"{"offset":999,"source":99,"length":1}"#, nil),
+      (#"{"offset":0,"length":1000}"#, nil),
+      (#"{"offset":1,"source":0,"length":100},{"offset":101,"length":899}"#, nil),
+      (#"{"offset":0,"source":0,"length":1001}"#, .nonsense), (#"{"offset":1000,"source":0,"length":1}"#, .nonsense),
+      (#"{"offset":0,"source":1,"length":100}"#, .nonsense), (#"{"offset":0,"source":-1,"length":10}"#, .nonsense),
+      (#"{"offset":-1,"source":0,"length":10}"#, .nonsense), (#"{"offset":0,"source":0,"length":0}"#, .nonsense),
+      (#"{"offset":0,"source":9223372036854775807,"length":1}"#, .nonsense),
+      (#"{"offset":9223372036854775807,"source":0,"length":1}"#, .nonsense),
+      (#"{"offset":10,"source":0,"length":10},{"offset":19,"source":0,"length":10}"#, .nonsense),
+      (#"{"offset":10,"source":0,"length":10},{"offset":0,"source":0,"length":10}"#, .nonsense),
+    ] as [(String, HubFailure.Kind?)] {
+      let found = try await kind("/v1/items/", #"{"copies":[\#(text)]}"#) {
+        _ = try await $0.copies(id, size: 1_000, from: (id, 100), of: id)
+      }
+      // What is larger than the other version cannot come from it.
+      #expect(found == (text.contains(#""source":0,"length":1000}"#) ? .nonsense : expected), "\(text)")
+    }
+  }
+
   /// Pages that always go on end somewhere.
   @Test func aListOfVersionsHasAnEnd() async throws {
     var limits = DeviceClientLimits.brief

@@ -272,6 +272,44 @@ import Testing
     }
   }
 
+  /// A person changes a large document here and there: both machines have the same then, and what did not change does
+  /// not travel.
+  @Test func ofALargeDocumentOnlyWhatChangedTravels() throws {
+    let seed = Self.seed ?? UInt64.random(in: 0...UInt64.max)
+    var random = SeededRandom(seed: seed)
+    let size = 24_000_000
+    try withMachines(cache: nil, making: "head -c \(size) /dev/urandom > large") { machines in
+      try machines.settle()
+      try eventually("all of it is here", within: .seconds(60)) {
+        try machines.desktop.wait()
+        return try machines.local("large") == "here"
+      }
+      for turn in 0..<12 {
+        let (from, to) =
+          turn.isMultiple(of: 2) ? (machines.laptop, machines.desktop) : (machines.desktop, machines.laptop)
+        let offset = Int.random(in: 0..<size, using: &random)
+        let script =
+          switch Int.random(in: 0..<6, using: &random) {
+          case 0:
+            "head -c 4096 /dev/urandom | dd of=large bs=64k oflag=seek_bytes seek=\(offset) conv=notrunc status=none"
+          case 1: "fallocate -p -o \(offset) -l 1000000 large"
+          case 2: "truncate -s \(offset + 2_000_000) large"
+          case 3: "(head -c \(offset) large; echo inserted; tail -c +\(offset) large) > new && mv new large"
+          case 4: "head -c 70000 /dev/urandom >> large"
+          default: "truncate -s -100000 large; truncate -s +300000 large; cp --reflink=never large new && mv new large"
+          }
+        let before = (try machines.moved(), try Int(from.shell("stat -c %s large")) ?? 0)
+        try from.shell(script)
+        for machine in [from, to] { try machine.wait() }
+        #expect(try machines.areSame("large"), "SHEAF_SEED=\(seed): turn \(turn), \(script)")
+        let grown = max(0, (try Int(to.shell("stat -c %s large")) ?? 0) - before.1)
+        #expect(
+          try machines.moved() - before.0 < 2_500_000 + grown, "SHEAF_SEED=\(seed): turn \(turn), \(script)")
+      }
+      for machine in [machines.laptop, machines.desktop] { #expect(try machine.library.check() == []) }
+    }
+  }
+
   @Test func earlierVersionsComeWhenTheyAreRead() throws {
     try withMachines(making: "seq 1000 > a") { machines in
       try machines.laptop.shell("seq 2000 > a")

@@ -81,6 +81,14 @@ import Testing
       #expect(String(decoding: try await client.send("GET", content, token: bob).body, as: UTF8.self) == "Monday")
       let part = try await client.send("GET", content, token: bob, headers: [("Range", "bytes=3-")])
       #expect(part.status == 206 && String(decoding: part.body, as: UTF8.self) == "day")
+      let copies: ContentCopies = try await client.send(
+        "GET", "\(path)/items/\(place.plan)/versions/\(version)/copies?from=\(version)", token: bob
+      ).decode()
+      #expect(copies.copies == [.init(offset: 0, source: 0, length: 6)])
+      #expect(
+        try await client.send(
+          "GET", "\(path)/items/\(place.plan)/versions/\(version)/copies?from=\(WireID())", token: bob
+        ).problem == .notFound)
       // Another member's share is nobody's way to one's own zone.
       #expect(
         try await client.send("GET", "/v1/items/\(place.plan)/versions/\(version)/content", token: bob).status == 404)

@@ -158,6 +158,68 @@ import Testing
     }
   }
 
+  @Test(arguments: StoreEngine.available)
+  func aVersionSaysWhatItHasOfAnotherOne(_ engine: StoreEngine) async throws {
+    try await RunningHub.with(engine) { running in
+      let client = running.client
+      let (_, token) = try await running.member()
+      let chunks = (0..<4).map { number in Chunk([UInt8](repeating: UInt8(number + 1), count: 1_000 * (number + 1))) }
+      for chunk in chunks {
+        let answer = try await client.send(
+          "PUT", "/v1/chunks/\(chunk.hash)", body: Data(chunk.bytes), type: "application/octet-stream", token: token)
+        #expect(answer.status == 204)
+      }
+      func extents(_ numbers: Int?...) -> [Extent] {
+        numbers.map { number in
+          guard let number else { return Extent(hash: nil, length: 500) }
+          return Extent(hash: chunks[number].hash, length: Int64(chunks[number].bytes.count))
+        }
+      }
+      var send = Send.document("large", "", serial: 1)
+      var versions: [WireID] = []
+      for (serial, extents) in [
+        extents(0, 1, 2, nil, 0, 2), extents(3, 0, 1, 3, 2, nil, 0, 2), extents(0, 2, 1, 2), extents(),
+      ].enumerated() {
+        send.serial = Int64(serial + 1)
+        send.version = SentVersion(
+          id: WireID(), base: versions.last, cause: .save, time: 1, extents: extents)
+        if serial > 0 { (send.base, send.places, send.mode, send.mtime) = (Int64(serial), nil, nil, nil) }
+        let answer: SendAnswer =
+          try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[send]]), token: token).decode()
+        #expect(answer.verdicts.map(\.outcome) == [.done])
+        versions.append(try #require(send.version?.id))
+      }
+      let item = "/v1/items/\(send.item)/versions"
+      func copies(_ version: Int, from other: Int) async throws -> [[Int64?]] {
+        let answer: ContentCopies = try await client.send(
+          "GET", "\(item)/\(versions[version])/copies?from=\(versions[other])", token: token
+        ).decode()
+        return answer.copies.map { [$0.offset, $0.source, $0.length] }
+      }
+      // What was inserted at the front and in between is missing.
+      #expect(
+        try await copies(1, from: 0) == [
+          [4_000, 0, 3_000], [11_000, 3_000, 3_000], [14_000, nil, 500], [14_500, 0, 1_000], [15_500, 3_000, 3_000],
+        ])
+      #expect(try await copies(2, from: 0) == [[0, 0, 1_000], [1_000, 3_000, 3_000], [4_000, 1_000, 5_000]])
+      #expect(
+        try await copies(0, from: 0) == [
+          [0, 0, 6_000], [6_000, nil, 500], [6_500, 0, 1_000], [7_500, 3_000, 3_000],
+        ])
+      #expect(try await copies(0, from: 3) == [[6_000, nil, 500]])
+      #expect(try await copies(3, from: 0) == [])
+      let path = "\(item)/\(versions[1])/copies"
+      for (query, problem) in [
+        ("", .invalid), ("?from=x", .invalid), ("?from=\(WireID())", .notFound),
+      ] as [(String, Problem.Kind)] {
+        #expect(try await client.send("GET", path + query, token: token).problem == problem)
+      }
+      let (_, stranger) = try await running.member("bob@hub.example")
+      #expect(
+        try await client.send("GET", "\(path)?from=\(versions[0])", token: stranger).problem == .notFound)
+    }
+  }
+
   /// The quota and the size are looked at before the bytes come.
   @Test func bodiesPastTheLimitsAreNotRead() async throws {
     try await RunningHub.with { running in
