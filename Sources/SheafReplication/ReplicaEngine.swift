@@ -902,13 +902,3 @@ final class ReplicaEngine: Sendable {
     if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
   }
 }
-
-extension Verdict {
-  /// Whether what somebody wanted in another's share is not possible there: the right is lost, or the item left.
-  fileprivate var isGivenUp: Bool {
-    switch reason {
-    case .denied, .border, .unknown, .noParent: true
-    default: false
-    }
-  }
-}

@@ -185,4 +185,33 @@ import Testing
     try library.release(c)
     try machine.finish()
   }
+
+  /// A process may end between the hub's verdict and giving up: the next one asks once more, and gives up then.
+  @Test func whatIsDeniedIsGivenUpByTheNextProcess() throws {
+    let member = try Member(isEverything: false)
+    let (machine, share) = (member.machine, member.share)
+    let id = try #require(member.ids["b.md"])
+    let handle = try member.open("b.md")
+    try machine.write(Array("mine\n".utf8), to: handle)
+    try member.library.flush(handle)
+    try member.library.release(handle)
+    machine.rest()
+
+    func deny() throws {
+      _ = try member.library.plan(share.account)
+      let sends = try member.library.sends(of: share.account, limit: 10).map(\.send)
+      try #require(sends.map(\.item) == [id])
+      let verdicts = sends.map { Verdict(serial: $0.serial, outcome: .refused, reason: .denied, item: id) }
+      _ = try member.library.settle(verdicts, of: share.account)
+    }
+    try deny()
+    try machine.restart()
+    try deny()
+    try member.library.giveUp([id], in: share)
+    try member.carryOut()
+    #expect(try member.library.sends(of: share.account, limit: 10).isEmpty)
+    #expect(try machine.text(member.inode("b.md")) == "b\n")
+    #expect(try machine.inode("b (not saved).md").map { try machine.text($0) } == "mine\n")
+    try machine.finish()
+  }
 }

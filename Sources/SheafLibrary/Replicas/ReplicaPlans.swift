@@ -378,6 +378,8 @@ extension Library: ReplicaInterface {
       let sends: [Send] = try rows.map { try ReplicaJSON.decode($0.send) }
       let changed = try Set(
         sends.map(\.item).filter { id in try read { try $0.hasReplicaChange(of: account, id.bytes) } })
+      // What is to be given up in a share stays noted until it is: if this process ends before, it is sent once more.
+      let givenUp = Set(replica.reader == nil ? [] : zip(sends, verdicts).filter(\.1.isGivenUp).map(\.0.item))
       let tree = try ReplicaTree(self, replica)
       let plan = try Planner.settle(Array(zip(sends, verdicts)), tree)
       // Somebody used these serials before: this machine, if its disk was put back to an earlier state, or a copy of it.
@@ -392,7 +394,7 @@ extension Library: ReplicaInterface {
         try noteHistories(of: verdicts, account, change)
         let notices = try record(plan, confirmed, tree, change)
         // What was refused is sent again once it changes: not for what was noted just now.
-        for case .mark(let id, .refused) in plan.records where !changed.contains(id) {
+        for case .mark(let id, .refused) in plan.records where !changed.contains(id) && !givenUp.contains(id) {
           try change.rows.removeReplicaChange(of: account, id.bytes)
         }
         return notices

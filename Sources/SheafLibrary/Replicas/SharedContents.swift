@@ -104,7 +104,8 @@ extension Library {
   }
 
   /// Gives up what an account wanted of items and the hub does not let it do: they are as the hub has them again. Of what
-  /// the hub does not have, a folder goes with all that is in it.
+  /// the hub does not have, a folder goes with all that is in it. Where the process ends before that, the hub is asked
+  /// again (``settle(_:of:)``).
   package func giveUp(_ items: Set<WireID>, in share: FollowedShare) throws {
     for item in items.sorted() { try rescue(item, in: share) }
     try takeAway(items.filter { try !tellAgain($0, in: share) }, from: share)
@@ -338,4 +339,14 @@ extension Library {
 
 extension Array {
   fileprivate var nonEmpty: Self? { isEmpty ? nil : self }
+}
+
+extension Verdict {
+  /// Whether what somebody wanted in another's share is not possible there: the right is lost, or the item left.
+  package var isGivenUp: Bool {
+    switch reason {
+    case .denied, .border, .unknown, .noParent: true
+    default: false
+    }
+  }
 }
