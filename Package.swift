@@ -175,7 +175,7 @@ let package = Package(
       name: "ReplicaTests",
       dependencies: [
         "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafReplication",
-        "SheafStore", "SheafWire",
+        "SheafStore", "SheafWire", .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),

@@ -19,6 +19,8 @@ package final class LibraryConnections: ConnectionController {
   private let begun = ReplicaEngine.now
   private let threads = NIOThreadPool(numberOfThreads: threadCount)
   private let running = Mutex<[Int64: Running]>([:])
+  /// Finishes what former processes began.
+  private let finishing = Mutex<Task<Void, Never>?>(nil)
 
   private struct Running {
     let shares: AccountShares
@@ -36,8 +38,10 @@ package final class LibraryConnections: ConnectionController {
     threads.start()
   }
 
-  /// Begins to keep every connected account and its hub the same.
+  /// Begins to keep every connected account and its hub the same, and finishes to disconnect those that a former process
+  /// did not finish.
   package func start() throws {
+    finishing.withLock { $0 = Task { await finishDisconnecting() } }
     for replica in try library.replicas() where replica.reader == nil {
       guard let zone = WireID(bytes: replica.zone) else { continue }
       do {
@@ -50,8 +54,37 @@ package final class LibraryConnections: ConnectionController {
     }
   }
 
+  /// Takes away what accounts that are not connected any more have without contents, where the process that
+  /// disconnected them ended in the middle of it.
+  private func finishDisconnecting() async {
+    for account in (try? library.accounts()) ?? [] {
+      do {
+        _ = try await removeAbsent(of: library.number(of: account.handle))
+      } catch is CancellationError {
+        return
+      } catch {
+        logger.error(
+          "documents without contents stay", metadata: ["account": "\(account.handle)", "error": "\(error)"])
+      }
+    }
+  }
+
+  /// - Returns: How many documents went.
+  private func removeAbsent(of account: Int64) async throws -> Int {
+    var (removed, next): (Int, Int64?) = (0, 0)
+    while let after = next {
+      try Task.checkCancellation()
+      let some = try await threads.runIfActive { [library] in try library.removeAbsent(of: account, after: after) }
+      (removed, next) = (removed + some.removed, some.next)
+    }
+    return removed
+  }
+
   /// Ends all of that.
   package func stop() async {
+    let begun = finishing.withLock { $0 }
+    begun?.cancel()
+    await begun?.value
     let all = running.withLock { running in
       defer { running = [:] }
       return Array(running.values)
@@ -169,7 +202,12 @@ package final class LibraryConnections: ConnectionController {
       _ = try library.addAccount(device.handle, name: nil)
     }
     let account = try library.number(of: device.handle)
-    if try library.replica(account) == nil { try library.connect(account, zone: zone) }
+    if try library.replica(account) == nil {
+      // What went with a former connection is not deleted for the new one.
+      await finishing.withLock { $0 }?.value
+      _ = try await removeAbsent(of: account)
+      try library.connect(account, zone: zone)
+    }
     let former = try library.replicaDevice(account)
     await end(account)
     try library.setReplicaDevice(device.id, of: account)
@@ -202,10 +240,9 @@ package final class LibraryConnections: ConnectionController {
     let device = try library.replicaDevice(account)
     let key = try WireID(bytes: replica.zone).map { try self.key(account, $0) }
     try library.disconnect(account)
-    let removed = try library.removeAbsent(of: account)
     // The file that this one is a copy of may be the device still.
     if device?.isOriginal ?? true { try key?.remove() }
-    return removed
+    return try await removeAbsent(of: account)
   }
 
   private static func items(_ count: Int64) -> String { count == 1 ? "1 item" : "\(count) items" }

@@ -357,19 +357,20 @@ extension Library {
 
   // MARK: - The end of a connection
 
-  /// Takes away what an account that is not connected any more has without contents: documents get the newest contents
-  /// that are here, and those of which nothing is here go.
+  /// Takes away some of what an account that is not connected any more has without contents: documents get the newest
+  /// contents that are here, and those of which nothing is here go. It is called again until `next` is nil, also by the
+  /// next process where this one ended before that.
   ///
-  /// - Returns: How many documents went.
-  package func removeAbsent(of account: Int64) throws -> Int {
-    guard try locked({ try read { try $0.replica(account) } }) == nil else { return 0 }
-    var (removed, last): (Int, Int64) = (0, 0)
-    while true {
-      let rows = try locked { try read { try $0.absentContents(of: account, after: last, limit: Self.step) } }
-      guard let end = rows.last?.id else { return removed }
-      last = end
-      for item in Set(rows.map(\.item)) where try removeAbsent(ofItem: item, account) { removed += 1 }
+  /// - Parameter after: What was returned as `next`; 0 to begin.
+  /// - Returns: How many documents went, and where to go on.
+  package func removeAbsent(of account: Int64, after: Int64) throws -> (removed: Int, next: Int64?) {
+    let rows = try locked { () -> [AbsentContentsRow] in
+      guard try read({ try $0.replica(account) }) == nil else { return [] }
+      return try read { try $0.absentContents(of: account, after: after, limit: Self.step) }
     }
+    var removed = 0
+    for item in Set(rows.map(\.item)) where try removeAbsent(ofItem: item, account) { removed += 1 }
+    return (removed, rows.last?.id)
   }
 
   private func removeAbsent(ofItem id: Int64, _ account: Int64) throws -> Bool {

@@ -1,0 +1,48 @@
+import Logging
+import SheafWire
+import Testing
+
+@testable import SheafLibrary
+@testable import SheafReplication
+
+/// How a connection with a hub ends.
+@Suite struct DisconnectingTests {
+  /// Documents of which nothing is here go, also where the process that disconnected ended before it was done.
+  @Test(.timeLimit(.minutes(1))) func theNextProcessFinishesToDisconnect() async throws {
+    let machine = try LibraryMachine("machine")
+    let account = machine.account
+    try machine.limit()
+    try machine.save("mine\n", machine.documents, "mine.md", machine.program)
+    let states = (1...3).map { number in
+      ItemState(
+        number: number, item: WireID(), kind: .document, isDeleted: false,
+        places: [Place(parent: .root, "\(number).md")], mode: 0o644, mtime: 1, target: nil, attributes: [:],
+        version: ItemVersion(id: WireID(), number: 1, base: nil, cause: .save, time: 1, arrived: 1, size: 10),
+        copyOf: nil)
+    }
+    try machine.library.noteAll(states, token: "1", of: account)
+    for _ in 0..<20 {
+      if let (number, step) = try machine.library.step(of: account) {
+        #expect(try machine.library.needsContents(step, of: account) == nil)
+        #expect(try machine.library.carryOut(number, step, of: account, contents: nil))
+      } else {
+        _ = try machine.library.plan(account)
+      }
+    }
+    try #require(try names(machine) == ["1.md", "2.md", "3.md", "mine.md"])
+
+    try machine.library.disconnect(account)
+    try machine.restart()
+    let connections = LibraryConnections(library: machine.library, folder: nil, logger: Logger(label: "test"))
+    try connections.start()
+    while try !Task.isCancelled && names(machine) != ["mine.md"] { await Task.yield() }
+    await connections.stop()
+    #expect(try names(machine) == ["mine.md"])
+    try machine.finish()
+  }
+
+  private func names(_ machine: LibraryMachine) throws -> [String] {
+    try machine.library.list(machine.documents, after: 0, limit: 100, machine.other)
+      .map { String(decoding: $0.name, as: UTF8.self) }.sorted()
+  }
+}
