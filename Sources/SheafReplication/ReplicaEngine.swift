@@ -563,7 +563,7 @@ final class ReplicaEngine: Sendable {
         continue
       }
       do {
-        try await call { library, _ in try library.requireRoom(for: wanted) }
+        try await call { library, _ in try library.requireRoom(forContents: wanted) }
         try await fetch(wanted)
       } catch let error as SheafError where error.kind == .noSpace {
         // It is tried again when something changes; everything else goes on.

@@ -137,7 +137,7 @@ extension Library {
   /// Refuses contents that nobody waits for where the disk has no room for all of them: a part would fill it for nothing.
   ///
   /// - Throws: `noSpace`.
-  package func requireRoom(for wanted: AbsentContents) throws {
+  package func requireRoom(forContents wanted: AbsentContents) throws {
     try locked {
       guard store.hasRoom(for: Int64(wanted.range.count)) else {
         throw SheafError(.noSpace, subject: "contents", reason: "\(wanted.range.count) bytes do not fit")

@@ -73,7 +73,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)]
   func take(_ absent: AbsentContents, contents handle: UInt64, of account: Int64) throws
   func wantedContents(of account: Int64, after id: Int64) throws -> (wanted: AbsentContents?, next: Int64?)
-  func requireRoom(for wanted: AbsentContents) throws
+  func requireRoom(forContents wanted: AbsentContents) throws
   func freeBeyondLimit() throws
   func fetchesHistory(_ due: DueHistory, of account: Int64) throws -> Bool
 
