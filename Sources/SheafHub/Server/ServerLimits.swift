@@ -16,8 +16,9 @@ package struct ServerLimits: Sendable {
   package var idleTime = Duration.seconds(60)
   /// How long a client may take no bytes of an answer.
   package var writeTime = Duration.seconds(60)
-  /// How long a stream says nothing.
-  package var silence = Duration.seconds(15)
+  /// How long a stream says nothing: less than devices wait for it (``DeviceClientLimits/silence``, 45 s), and long
+  /// enough that an idle machine gets some 300 bytes a minute.
+  package var silence = Duration.seconds(30)
   /// How long a server that ends waits for requests that are being answered.
   package var grace = Duration.seconds(10)
   /// Bytes of all header fields of a request.
