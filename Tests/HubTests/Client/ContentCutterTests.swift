@@ -234,7 +234,9 @@ import Testing
           try cutter.append(ByteBuffer(bytes: piece), chunk: chunk)
         }
       }
-      #expect(made.extents == expected.extents, "SHEAF_SEED=\(seed)")
+      // Two thousand extents say nothing to a reader.
+      let isSame = made.extents == expected.extents
+      #expect(isSame, "SHEAF_SEED=\(seed)")
       if same == [0..<Int64(later.count)] { #expect(read == 0) }
     }
   }
