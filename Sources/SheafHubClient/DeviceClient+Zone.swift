@@ -119,22 +119,6 @@ extension DeviceClient {
   }
 }
 
-extension ContentCopies {
-  /// Whether the parts lie in a version of so many bytes, one after the other, and in another one.
-  package func isSound(size: Int64, from base: Int64) -> Bool {
-    var end: Int64 = 0
-    for copy in copies {
-      guard copy.offset >= end, copy.offset <= size, (1...size).contains(copy.length),
-        copy.length <= size - copy.offset
-      else { return false }
-      end = copy.offset + copy.length
-      guard let source = copy.source else { continue }
-      guard (0...base).contains(source), copy.length <= base - source else { return false }
-    }
-    return true
-  }
-}
-
 extension SendAnswer {
   /// Whether it answers these groups: each send once, groups as a whole, and chunks that they name.
   package func isSound(for groups: [[Send]]) -> Bool {
