@@ -7,7 +7,7 @@ package import SheafWire
 /// An extent follows from its bytes and from what comes after them for at most ``reach``, as a run of zeros that begins in
 /// it is a hole or not by its length. So the last ones before a change are cut anew.
 package struct KnownExtents: Sendable {
-  /// Bytes after an extent that it may depend on: the shortest hole is no longer anywhere.
+  /// Bytes after an extent that it may depend on: more than the longest run of zeros that is no hole.
   private static let reach = 2 * Int64(WireLimits.chunkBytes)
 
   private let extents: [Extent]

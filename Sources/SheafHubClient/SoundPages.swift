@@ -23,12 +23,12 @@ extension ContentCopies {
   package func isSound(size: Int64, from base: Int64) -> Bool {
     var end: Int64 = 0
     for copy in copies {
-      guard copy.offset >= end, copy.offset <= size, (1...size).contains(copy.length),
-        copy.length <= size - copy.offset
-      else { return false }
+      guard copy.offset >= end, copy.offset <= size, copy.length >= 1, copy.length <= size - copy.offset else {
+        return false
+      }
       end = copy.offset + copy.length
       guard let source = copy.source else { continue }
-      guard (0...base).contains(source), copy.length <= base - source else { return false }
+      guard source >= 0, source <= base, copy.length <= base - source else { return false }
     }
     return true
   }

@@ -95,13 +95,29 @@ extension ReplicaEngine {
     return true
   }
 
+  /// Fetches what a large version has that the one that is here has not, if the hub still has it.
+  private func fetchLarge(_ version: ItemVersion, _ due: DueHistory) async throws {
+    let handle = try await call { try $0.beginContents(of: $1) }
+    do {
+      if try await fetch(due.item, version, to: handle) {
+        try await call { try $0.addVersion(version, to: due, of: $1, contents: handle) }
+      }
+    } catch {
+      // Also where the task was cancelled, in which nothing more is called.
+      await Task { try? await call { library, _ in try library.release(handle) } }.value
+      throw error
+    }
+    try await call { library, _ in try library.release(handle) }
+  }
+
   /// Fetches versions, as far as the hub still has them.
   private func fetch(_ versions: [ItemVersion], _ due: DueHistory) async throws {
     let fetches = try await call { try $0.fetchesHistory(due, of: $1) }
     for version in versions where version.size == 0 || !fetches {
       try await call { try $0.addVersion(version, to: due, of: $1, contents: nil) }
     }
-    let whole = fetches ? versions.filter { $0.size > 0 } : []
+    for version in versions where version.size >= Self.copiedLength && fetches { try await fetchLarge(version, due) }
+    let whole = fetches ? versions.filter { (1..<Self.copiedLength).contains($0.size) } : []
     guard !whole.isEmpty else { return }
     var handle: UInt64?
     var offset: Int64 = 0

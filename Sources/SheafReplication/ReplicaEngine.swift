@@ -480,7 +480,7 @@ final class ReplicaEngine: Sendable {
   }
 
   /// Writes the contents of a version to an open file; returns whether the hub has them.
-  private func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
+  func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
     guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
     if let bytes = try await fetchAhead(version) {
       try await write(bytes, to: handle, at: 0)
@@ -510,29 +510,34 @@ final class ReplicaEngine: Sendable {
   }
 
   /// Bytes of a version from which on the hub is asked which parts of it are here.
-  private static let copiedLength: Int64 = 1 << 20
+  static let copiedLength: Int64 = 1 << 20
+  private static let copiedAtOnce = 64
 
-  /// Gives an open file what the version on which a large one is based has of it; returns the ranges that are missing
-  /// then.
+  /// Gives an open file what the version of a document that is here has of a large one; returns the ranges that are
+  /// missing then.
   private func copyKnown(
     _ item: WireID, _ version: ItemVersion, to handle: UInt64
   ) async throws -> [Range<Int64>] {
     let all = [0..<version.size]
-    guard version.size >= Self.copiedLength, let base = version.base,
-      let size = try await call({ try $0.localSize(of: base, ofItem: item, of: $1) }), size > 0
+    guard version.size >= Self.copiedLength,
+      let here = try await call({ try $0.currentVersion(ofItem: item, of: $1) })
     else { return all }
     let copies: [ContentCopies.Copy]
     do {
       copies = try await client.copies(
-        version.id, size: version.size, from: (base, size), of: item, in: subject.scope)
+        version.id, size: version.size, from: here, of: item, in: subject.scope)
     } catch let failure as HubFailure where Self.hasNoMore(failure) {
-      // The base, or all of it; the contents themselves tell which.
+      // One of the two; the contents themselves tell which.
       return all
     }
-    let isCopied = try await call { library, number in
-      try library.copy(copies, of: base, ofItem: item, size: version.size, to: handle, of: number)
+    // Some at a time: the library's lock is held for each.
+    for start in stride(from: 0, to: copies.count, by: Self.copiedAtOnce) {
+      let some = Array(copies[start...].prefix(Self.copiedAtOnce))
+      let isCopied = try await call { library, number in
+        try library.copy(some, of: here.version, ofItem: item, size: version.size, to: handle, of: number)
+      }
+      guard isCopied else { return all }
     }
-    guard isCopied else { return all }
     var (missing, end): ([Range<Int64>], Int64) = ([], 0)
     for copy in copies {
       if copy.offset > end { missing.append(end..<copy.offset) }

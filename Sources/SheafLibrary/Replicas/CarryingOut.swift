@@ -55,9 +55,15 @@ extension Library {
     return try createNameless(documents, mode: 0o600, flags: O_RDWR, .replica(account)).handle
   }
 
-  /// Bytes of a version of a document, if all of them are here.
-  package func localSize(of version: WireID, ofItem id: WireID, of account: Int64) throws -> Int64? {
-    try locked { try localVersion(version, ofItem: id, of: account)?.row.content.length }
+  /// The current version of a document, and its bytes, if all of them are here.
+  package func currentVersion(ofItem id: WireID, of account: Int64) throws -> (version: WireID, size: Int64)? {
+    try locked {
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
+        let current = try replicaVersions(of: item, connected(account)).current,
+        let row = try localVersion(current, ofItem: id, of: account)?.row
+      else { return nil }
+      return (current, row.content.length)
+    }
   }
 
   /// Gives a file that ``beginContents(of:)`` opened its length, and parts of a version that is here: chunks are shared,
@@ -98,7 +104,7 @@ extension Library {
   ) throws -> (inode: Inode, row: VersionRow)? {
     guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
       let number = try replicaVersions(of: item, connected(account)).numbers[version],
-      let row = try read({ try $0.version(item.id, number) }), row.content.absentLength == 0
+      let row = try read({ try $0.version(item.id, number) }), !row.isOpen, row.content.absentLength == 0
     else { return nil }
     return (inode, row)
   }
