@@ -254,6 +254,8 @@ extension Library {
       if draft.writerCount == 0 { try endAfterClose(inode, draft) }
     }
     sessions.removeKept(inode.ino)
+    // Whoever keeps it the same elsewhere heard of it last when it was written, and may have looked since.
+    tell(.appearance(inode.ino), from: 0)
   }
 
   // MARK: - After a crash

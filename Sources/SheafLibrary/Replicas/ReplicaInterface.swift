@@ -7,6 +7,8 @@ package import SheafWire
 package struct ReplicaCounts: Hashable, Sendable {
   /// Items that changed here and that the hub does not have yet, as far as that is known.
   package let changes: Int64
+  /// Large documents that were closed and of which the version is not made yet.
+  package let saves: Int64
   /// Sends without an answer, and what else the hub is to do.
   package let sends: Int64
   /// Items of which the hub told something that is not shown yet.

@@ -103,6 +103,7 @@ extension Library: ReplicaInterface {
       try read {
         ReplicaCounts(
           changes: try $0.countReplicaChanges(of: account),
+          saves: Int64(sessions.keptInodes.count { $0.row.owner == account }),
           sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account)
             + $0.countReplicaComments(of: account),
           news: try $0.countReplicaNews(of: account), histories: try $0.countReplicaHistories(of: account))

@@ -315,6 +315,21 @@ import Testing
     }
   }
 
+  /// A large document is stored after its close. Whoever waits waits for that, too, and nobody has to ask for it.
+  @Test func aLargeSaveIsWaitedForAndTravelsByItself() throws {
+    try withMachines(cache: nil, making: "head -c 24000000 /dev/urandom > large") { machines in
+      try machines.settle()
+      for turn in 0..<3 {
+        try machines.laptop.shell("t=$(mktemp); (cat large; echo \(turn)) > $t; cat $t > large; rm $t")
+        try machines.laptop.wait()
+        try machines.desktop.wait()
+        #expect(try machines.areSame("large"))
+      }
+      try machines.laptop.shell("t=$(mktemp); (cat large; echo last) > $t; cat $t > large; rm $t")
+      try eventually("the other machine has it", within: .seconds(60)) { try machines.areSame("large") }
+    }
+  }
+
   @Test func earlierVersionsComeWhenTheyAreRead() throws {
     try withMachines(making: "seq 1000 > a") { machines in
       try machines.laptop.shell("seq 2000 > a")
