@@ -178,43 +178,48 @@ extension AccountFileSystem {
   // MARK: - Making
 
   private func make(
-    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: RequestContext
-  ) throws(Errno) -> Entry {
-    if let replay = try repeater.serveNames(caller) { return formerEntry(replay.made, caller) }
-    if case .sharedOwner(let owner) = Node(parent), case .symbolicLink(let target) = new {
-      let link = try translated {
-        try library.symlinkShared(account, owner: owner, name.bytes, target: target, credentials(caller))
+    _ new: Library.NewNode, _ name: FileName, in parent: NodeID, mode: UInt32, _ caller: RequestContext,
+    _ reply: consuming EntryReply
+  ) {
+    let body = { @Sendable [self] () throws -> Entry in
+      if let replay = try repeater.serveNames(caller) { return formerEntry(replay.made, caller) }
+      if case .sharedOwner(let owner) = Node(parent), case .symbolicLink(let target) = new {
+        let link = try library.symlinkShared(account, owner: owner, name.bytes, target: target, credentials(caller))
+        return entry(link, timeout: 0)
       }
-      return entry(link, timeout: 0)
+      let ino = try changeable(parent)
+      let made = try library.make(new, ino, name.bytes, mode: mode, credentials(caller))
+      return entry(made, timeout: timeout(in: ino))
     }
-    let ino = try changeable(parent)
-    let made = try translated { try library.make(new, ino, name.bytes, mode: mode, credentials(caller)) }
-    return entry(made, timeout: timeout(in: ino))
+    answer(parent, reply, body, Self.give)
+  }
+
+  private static func give(_ reply: consuming EntryReply, _ result: Result<Entry, Errno>) {
+    switch result {
+    case .success(let entry): reply.succeed(entry)
+    case .failure(let error): reply.fail(error)
+    }
   }
 
   func mknod(
     _ name: FileName, in parent: NodeID, mode: UInt32, device: UInt64, caller: RequestContext,
     reply: consuming EntryReply
   ) {
-    reply.answer { () throws(Errno) in
-      let type = mode & S_IFMT
-      let new: Library.NewNode = type == S_IFREG || type == 0 ? .file : .special(type: type, rdev: device)
-      return try make(new, name, in: parent, mode: mode, caller)
-    }
+    let type = mode & S_IFMT
+    let new: Library.NewNode = type == S_IFREG || type == 0 ? .file : .special(type: type, rdev: device)
+    make(new, name, in: parent, mode: mode, caller, reply)
   }
 
   func mkdir(
     _ name: FileName, in parent: NodeID, mode: UInt32, caller: RequestContext, reply: consuming EntryReply
   ) {
-    reply.answer { () throws(Errno) in try make(.folder, name, in: parent, mode: mode, caller) }
+    make(.folder, name, in: parent, mode: mode, caller, reply)
   }
 
   func symlink(
     _ name: FileName, in parent: NodeID, target: [UInt8], caller: RequestContext, reply: consuming EntryReply
   ) {
-    reply.answer { () throws(Errno) in
-      try make(.symbolicLink(target: target), name, in: parent, mode: 0o777, caller)
-    }
+    make(.symbolicLink(target: target), name, in: parent, mode: 0o777, caller, reply)
   }
 
   func readlink(_ node: NodeID, caller: RequestContext, reply: consuming LinkReply) {
@@ -233,19 +238,18 @@ extension AccountFileSystem {
   func link(
     _ node: NodeID, as newName: FileName, in newParent: NodeID, caller: RequestContext, reply: consuming EntryReply
   ) {
-    reply.answer { () throws(Errno) in
+    let body = { @Sendable [self] () throws -> Entry in
       if case .sharedOwner(let owner) = Node(newParent), let ino = Node(node).ino {
-        let backup = try translated {
-          try library.linkShared(ino, account, owner: owner, newName.bytes, credentials(caller))
-        }
+        let backup = try library.linkShared(ino, account, owner: owner, newName.bytes, credentials(caller))
         return entry(backup, timeout: 0)
       }
       let folder = try changeable(newParent)
       // A version, or what was deleted, cannot have another name.
-      guard let ino = Node(node).ino else { throw .improperLink }
-      let linked = try translated { try library.link(ino, folder, newName.bytes, credentials(caller)) }
+      guard let ino = Node(node).ino else { throw Errno.improperLink }
+      let linked = try library.link(ino, folder, newName.bytes, credentials(caller))
       return entry(linked, timeout: timeout(in: folder))
     }
+    answer(node, reply, body, Self.give)
   }
 
   // MARK: - Calls of the loopback caller

@@ -42,39 +42,39 @@ extension AccountFileSystem {
     _ name: FileName, in parent: NodeID, mode: UInt32, flags: OpenFlags, caller: RequestContext,
     reply: consuming CreateReply
   ) {
-    var opened: (ino: Int64, handle: FileHandle)?
-    let delivered = reply.answer { () throws(Errno) in
+    let body = { @Sendable [self] () throws -> (ino: Int64, entry: Entry, opened: OpenResult) in
       let (attributes, number): (Attributes, UInt64)
       var isNew = false
       var timeout = Self.forever
       if case .sharedOwner(let owner) = Node(parent) {
         timeout = 0
-        (attributes, number) = try translated {
-          try library.createShared(
-            account, owner: owner, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
-        }
+        (attributes, number) = try library.createShared(
+          account, owner: owner, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
       } else {
         let ino = try changeable(parent)
         timeout = self.timeout(in: ino)
-        do throws(Errno) {
-          (attributes, number, isNew) = try translated {
-            try library.create(ino, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
-          }
-        } catch {
+        do {
+          (attributes, number, isNew) = try library.create(
+            ino, name.bytes, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
+        } catch let error as SheafError where Errno(error.kind) == .fileExists && flags.rawValue & O_EXCL == 0 {
           // For a folder or a fifo: makes the kernel look the name up anew (fs/namei.c, do_filp_open).
-          throw error == .fileExists && flags.rawValue & O_EXCL == 0 ? .staleFileHandle : error
+          throw Errno.staleFileHandle
         }
       }
       let (ino, handle) = (attributes.ino, FileHandle(rawValue: number))
-      opened = (ino, handle)
       let isDirect = isNew ? directWrites.begins(ino, flags, handle) : directWrites.opens(ino, flags, handle)
       return (
-        entry(attributes, timeout: timeout), OpenResult(handle: handle, keepCache: true, directIO: isDirect)
+        ino, entry(attributes, timeout: timeout), OpenResult(handle: handle, keepCache: true, directIO: isDirect)
       )
     }
-    if !delivered, let opened {
-      directWrites.releases(opened.ino, opened.handle)
-      try? library.release(opened.handle.rawValue)
+    answer(parent, reply, body) { [self] reply, result in
+      switch result {
+      case .success(let made):
+        guard !reply.succeed(made.entry, made.opened) else { return }
+        directWrites.releases(made.ino, made.opened.handle)
+        try? library.release(made.opened.handle.rawValue)
+      case .failure(let error): reply.fail(error)
+      }
     }
   }
 

@@ -18,6 +18,8 @@ final class AccountLog: Sendable {
   private struct State {
     /// The place after each log's newest event, as it was told last.
     var lasts: [HubLog: HubLogPlace] = [:]
+    /// What was told and is not in the library yet.
+    var heads: [HubLog: HubLogHead] = [:]
     /// Logs that may go further than was told.
     var asked: Set<HubLog> = []
     /// The end up to which a log was read in which nothing more was found.
@@ -99,18 +101,13 @@ final class AccountLog: Sendable {
   private func follow() async {
     // What is wrong with the hub, the replica says.
     for await case .logs(let logs, let isBeginning) in client.news() {
-      let heads = logs.map { HubLogHead(share: $0.share, last: $0.last, read: $0.read) }
-      do {
-        try await call { try $0.noteLogs(heads, of: $1) }
-      } catch {
-        say(error)
-        continue
-      }
       state.withLock { state in
         // A hub that went back may tell of less than before.
         if isBeginning { state.lasts = [:] }
         for log in logs {
-          state.lasts[log.share.map { .share($0) } ?? .own] = HubLogPlace(number: log.last, token: log.token)
+          let name: HubLog = log.share.map { .share($0) } ?? .own
+          state.lasts[name] = HubLogPlace(number: log.last, token: log.token)
+          state.heads[name] = HubLogHead(share: log.share, last: log.last, read: log.read)
         }
         state.isTold = true
         state.wakes += 1
@@ -149,6 +146,14 @@ final class AccountLog: Sendable {
 
   /// Reads everything that there is, and tells the hub what was read of the notices.
   private func cycle() async throws {
+    let heads = state.withLock(\.heads)
+    if !heads.isEmpty {
+      try await call { try $0.noteLogs(Array(heads.values), of: $1) }
+      state.withLock { state in
+        // What was told meanwhile is still to be noted.
+        for (log, head) in heads where state.heads[log] == head { state.heads[log] = nil }
+      }
+    }
     let marks = try await call { try $0.readMarks(of: $1) }
     if !marks.isEmpty {
       try await client.setRead(marks)

@@ -3,8 +3,11 @@ import CFuse
 /// The answer to lookup, mknod, mkdir, symlink and link.
 ///
 /// Valid replies: an entry (for lookup also a negative one), an error. Source: `fuse_reply_entry()`.
-package struct EntryReply: ~Copyable, Sendable {
-  let request: PendingRequest
+package struct EntryReply: ~Copyable, Sendable, InterruptibleReply {
+  var request: PendingRequest
+
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
+  package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   /// Gives the entry, which adds one to the node's lookup count.
   ///
@@ -36,8 +39,11 @@ package struct EntryReply: ~Copyable, Sendable {
 /// The answer to create.
 ///
 /// Valid replies: an entry with an open file, an error. Source: `fuse_reply_create()`.
-package struct CreateReply: ~Copyable, Sendable {
-  let request: PendingRequest
+package struct CreateReply: ~Copyable, Sendable, InterruptibleReply {
+  var request: PendingRequest
+
+  /// Calls `action`, on any thread, if the caller gets a signal while it waits. The request still needs its answer.
+  package mutating func whenInterrupted(_ action: @escaping @Sendable () -> Void) { request.whenInterrupted(action) }
 
   /// Gives the entry, which adds one to the node's lookup count, and the open file, which release will close.
   ///

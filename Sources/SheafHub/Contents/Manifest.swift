@@ -53,12 +53,13 @@ package struct Manifest: Hashable, Sendable {
   /// The parts that a version with another manifest has, too, and the holes. What follows a part there follows it here as
   /// far as it goes, so that a document with one change has two parts.
   func copies(from base: Manifest) -> ContentCopies {
-    var (places, hashes): ([ChunkHash: Int64], [Int64: ChunkHash]) = ([:], [:])
+    // By hash and length: that all extents of a chunk have its length is a rule of the hub, not of a manifest.
+    var (places, parts): ([Extent: Int64], [Int64: Extent]) = ([:], [:])
     var place: Int64 = 0
     for extent in base.extents {
-      if let hash = extent.hash {
-        hashes[place] = hash
-        if places[hash] == nil { places[hash] = place }
+      if extent.hash != nil {
+        parts[place] = extent
+        if places[extent] == nil { places[extent] = place }
       }
       place += extent.length
     }
@@ -66,15 +67,13 @@ package struct Manifest: Hashable, Sendable {
     var offset: Int64 = 0
     for extent in extents {
       defer { offset += extent.length }
-      guard let hash = extent.hash else {
+      if extent.hash == nil {
         copies.append(.init(offset: offset, source: nil, length: extent.length))
-        continue
-      }
-      if let last = copies.last, let source = last.source, last.offset + last.length == offset,
-        hashes[source + last.length] == hash
+      } else if let last = copies.last, let source = last.source, last.offset + last.length == offset,
+        parts[source + last.length] == extent
       {
         copies[copies.count - 1].length += extent.length
-      } else if let source = places[hash] {
+      } else if let source = places[extent] {
         copies.append(.init(offset: offset, source: source, length: extent.length))
       }
     }

@@ -23,6 +23,7 @@ extension Library {
     holding inode: Inode, of item: ItemRow, isQuiet: Bool, creator: Int64, _ time: Timestamp,
     _ change: Change
   ) throws -> ItemRow {
+    try requireContents(inode.row.content)
     var fresh = newItem(.document, owner: inode.row.owner, creator: creator, time: time)
     fresh.isQuiet = isQuiet
     // An item that nobody closed yet has no version.

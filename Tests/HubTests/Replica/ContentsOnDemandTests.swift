@@ -186,6 +186,38 @@ import Testing
     }
   }
 
+  /// What is made of a document that is not here has its contents: what is left under its other names, or under the name
+  /// of a backup, when another file takes its place.
+  @Test func whatIsLeftOfAReplacedDocumentHasItsContents() throws {
+    let names = ["linked", "moved", "made", "shared"]
+    try withMachines(
+      making: "for name in \(names.joined(separator: " ")); do echo $name > $name; done; ln linked other; ln made kept"
+    ) { machines in
+      _ = try machines.place.hub.succeed("account", "add", "bob@hub.example")
+      _ = try machines.laptop.succeed("share", "Documents/shared", "--with", "bob@hub.example")
+      try machines.settle()
+      _ = try machines.desktop.succeed("free", "Documents")
+      for name in names { #expect(try machines.local(name) == "remote", "\(name)") }
+      let save = """
+        import os
+        def write(name):
+            with open(name, "x") as file: file.write("new\\n")
+        os.rename("moved", "moved~"); write("moved")
+        os.unlink("made"); write("made")
+        os.link("shared", "shared~"); write("t"); os.rename("t", "shared")
+        write("u"); os.rename("u", "linked")
+        """
+      try machines.desktop.shell("python3 - <<'END'\n\(save)\nEND")
+      try machines.settle()
+      for machine in [machines.laptop, machines.desktop] {
+        #expect(try machine.shell("cat \(names.joined(separator: " "))") == "new\nnew\nnew\nnew")
+        #expect(try machine.shell("cat other kept") == "linked\nmade")
+      }
+      // Backups do not travel.
+      #expect(try machines.desktop.shell("cat moved~ shared~") == "moved\nshared")
+    }
+  }
+
   @Test func withoutTheHubWhatIsHereWorksAndWhatIsNotFailsAtOnce() throws {
     try withMachines(making: "seq 1000 > a && seq 2000 > b && seq 3000 > c && seq 4000 > d") { machines in
       try machines.desktop.shell("cat a > /dev/null")
