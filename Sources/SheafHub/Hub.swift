@@ -83,6 +83,13 @@ package struct Hub: Sendable {
       }
       try DerivedRows.prepare(&connection)
     }
+    try await ChunkBytes.prepare(database)
+  }
+
+  /// Whether ``prepare(_:)`` will change what the program that made the store relies on, so that nobody else may use it
+  /// meanwhile.
+  package static func isOlder(_ database: any Database) async throws -> Bool {
+    try await database.read { connection in try ChunkBytes.isJoined(&connection) }
   }
 
   /// Opens a hub on a store that was prepared.

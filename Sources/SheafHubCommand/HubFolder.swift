@@ -130,25 +130,41 @@ struct HubFolder {
   ///
   /// - Throws: ``SheafError`` of kind `busy`.
   func lock() throws {
-    try lock(lockFile, LOCK_EX, reason: "is being served by another process", advice: nil)
+    _ = try lock(lockFile, LOCK_EX, reason: "is being served by another process", advice: nil)
   }
 
   /// Keeps the hub from being moved to another store, until this process ends.
   ///
+  /// - Returns: what ``useAlone(since:_:)`` takes.
   /// - Throws: ``SheafError`` of kind `busy` while it is.
-  func use() throws {
-    try lock(usersFile, LOCK_SH, reason: "is being moved to another store", advice: "wait for sheaf-hub migrate")
+  func use() throws -> Int32 {
+    try lock(
+      usersFile, LOCK_SH, reason: "is being moved to another store, or upgraded", advice: "wait for that to end")
+  }
+
+  /// Keeps all others from the hub while `body` runs. After an error it ends with this process.
+  ///
+  /// - Parameter use: What ``use()`` returned.
+  /// - Throws: ``SheafError`` of kind `busy` while somebody else uses it; what `body` throws.
+  func useAlone(since use: Int32, _ body: () async throws -> Void) async throws {
+    guard flock(use, LOCK_EX | LOCK_NB) == 0 else {
+      throw SheafError(
+        .busy, subject: path.printable, reason: "is in use by another process, and is to be upgraded",
+        advice: "end sheaf-hub serve and other commands of the older program")
+    }
+    try await body()
+    flock(use, LOCK_SH)
   }
 
   /// Keeps all others from the hub, until this process ends.
   ///
   /// - Throws: ``SheafError`` of kind `busy` while somebody else uses it.
   func useAlone() throws {
-    try lock(
+    _ = try lock(
       usersFile, LOCK_EX, reason: "is in use by another process", advice: "end sheaf-hub serve and other commands")
   }
 
-  private func lock(_ path: String, _ operation: Int32, reason: String, advice: String?) throws {
+  private func lock(_ path: String, _ operation: Int32, reason: String, advice: String?) throws -> Int32 {
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else {
       throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
@@ -157,6 +173,7 @@ struct HubFolder {
       close(file)
       throw SheafError(.busy, subject: self.path.printable, reason: reason, advice: advice)
     }
+    return file
   }
 
   /// Replaces the settings in one step.

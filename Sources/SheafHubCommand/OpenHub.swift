@@ -14,12 +14,17 @@ struct HubOption: ParsableArguments {
   func withHub(_ body: (OpenHub) async throws -> Void) async throws {
     let folder = HubFolder(hub)
     _ = try folder.settings()
-    try folder.use()
+    let use = try folder.use()
     // Read again now that they stay.
     let settings = try folder.settings()
     let database = try folder.database(settings)
     let result = await Result {
-      try await Self.addTables(database)
+      if try await Hub.isOlder(database) {
+        // The older program would not find what is moved.
+        try await folder.useAlone(since: use) { try await Self.addTables(database) }
+      } else {
+        try await Self.addTables(database)
+      }
       guard try await !StoreMove.isUnfinished(database) else {
         throw SheafError(
           .busy, subject: "the store", reason: "is a copy of another one that is not whole",

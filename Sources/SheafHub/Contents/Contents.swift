@@ -84,8 +84,11 @@ package struct Contents: Sendable {
     if renewed > 0 { return }
     try head.use(Int64(chunk.bytes.count))
     try connection.execute(
-      "INSERT INTO chunks (zone, hash, length, uses, lease, bytes) VALUES ($1, $2, $3, 0, $4, $5)",
-      [.text(zone), .blob(chunk.hash.bytes), .integer(Int64(chunk.bytes.count)), lease, .blob(chunk.bytes)])
+      "INSERT INTO chunks (zone, hash, length, uses, lease) VALUES ($1, $2, $3, 0, $4)",
+      [.text(zone), .blob(chunk.hash.bytes), .integer(Int64(chunk.bytes.count)), lease])
+    try connection.execute(
+      "INSERT INTO chunk_bytes (zone, hash, bytes) VALUES ($1, $2, $3)",
+      [.text(zone), .blob(chunk.hash.bytes), .blob(chunk.bytes)])
   }
 
   // MARK: - Reading
@@ -158,7 +161,7 @@ package struct Contents: Sendable {
     let bytes = try await database.read { connection in
       try check(&connection)
       return try connection.query(
-        "SELECT bytes FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
+        "SELECT bytes FROM chunk_bytes WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
       ).first?.blob(0)
     }
     guard let bytes, Chunk(bytes).hash == hash else { throw HubStoreError.corrupt("a chunk is missing or damaged") }
@@ -180,8 +183,9 @@ package struct Contents: Sendable {
           "SELECT hash, length FROM chunks WHERE zone = $1 AND uses = 0 AND lease <= $2 LIMIT $3",
           [.text(zone), .integer(now), .integer(Self.collectionStep)])
         for row in rows {
-          try connection.execute(
-            "DELETE FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(row.blob(0))])
+          let key: [SQLValue] = [.text(zone), .blob(try row.blob(0))]
+          try connection.execute("DELETE FROM chunks WHERE zone = $1 AND hash = $2", key)
+          try connection.execute("DELETE FROM chunk_bytes WHERE zone = $1 AND hash = $2", key)
           head.used -= try row.integer(1)
         }
         try connection.execute(

@@ -140,7 +140,7 @@ private struct MergeSearch {
     for extent in manifest.extents {
       guard let hash = extent.hash,
         let bytes = try stored.connection.query(
-          "SELECT bytes FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
+          "SELECT bytes FROM chunk_bytes WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
         ).first?.blob(0), Int64(bytes.count) == extent.length, Chunk(bytes).hash == hash
       else { return nil }
       text += bytes

@@ -20,7 +20,7 @@ enum HubTables {
   static let directories = all.filter { !$0.isOfZones && $0.name != "secrets" }
 
   /// Rows of a page. Contents are read a few at a time, since each has up to 4 MiB.
-  static func pageLength(of table: StoredTable) -> Int { table.name == "chunks" ? 8 : 500 }
+  static func pageLength(of table: StoredTable) -> Int { table.name == "chunk_bytes" ? 8 : 500 }
 }
 
 /// What is equal for equal sets of rows, in whatever order each engine has them.

@@ -50,10 +50,13 @@ extension StoredZone {
   /// - Parameter budget: The chunks that the transaction may still give up; fewer afterwards.
   mutating func purge(_ version: VersionRow, _ head: inout ZoneHead, _ budget: inout Int) throws {
     for hash in try release(version, &head, &budget) {
+      let key: [SQLValue] = [.text(zone), .blob(hash.bytes)]
       let freed = try connection.query(
-        "DELETE FROM chunks WHERE zone = $1 AND hash = $2 AND uses = 0 RETURNING length",
-        [.text(zone), .blob(hash.bytes)])
-      for row in freed { head.used -= try row.integer(0) }
+        "DELETE FROM chunks WHERE zone = $1 AND hash = $2 AND uses = 0 RETURNING length", key)
+      for row in freed {
+        try connection.execute("DELETE FROM chunk_bytes WHERE zone = $1 AND hash = $2", key)
+        head.used -= try row.integer(0)
+      }
     }
     try removeLabel(of: version)
     // The row stays, without a manifest.

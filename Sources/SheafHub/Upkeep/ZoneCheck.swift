@@ -258,14 +258,22 @@ private struct ZoneCheck {
     var missing = Set(uses.keys)
     var used = rowBytes
     var last: [UInt8] = []
+    var stored: Int64 = 0
     while true {
       let rows = try connection.query(
-        "SELECT hash, length, uses, bytes FROM chunks WHERE zone = $1 AND hash > $2 ORDER BY hash LIMIT 16",
-        [.text(zone), .blob(last)])
+        """
+        SELECT chunks.hash, length, uses, bytes FROM chunks
+        LEFT JOIN chunk_bytes ON chunk_bytes.zone = chunks.zone AND chunk_bytes.hash = chunks.hash
+        WHERE chunks.zone = $1 AND chunks.hash > $2 ORDER BY chunks.hash LIMIT 16
+        """, [.text(zone), .blob(last)])
       for row in rows {
         last = try row.blob(0)
-        let bytes = try row.blob(3)
         used += try row.integer(1)
+        guard let bytes = try row.optionalBlob(3) else {
+          find("the bytes of a chunk are missing")
+          continue
+        }
+        stored += 1
         guard let hash = ChunkHash(bytes: last), Chunk(bytes).hash == hash, try row.integer(1) == Int64(bytes.count)
         else {
           find("a chunk is damaged")
@@ -277,6 +285,8 @@ private struct ZoneCheck {
       if rows.count < 16 { break }
     }
     for hash in missing { find("a chunk is missing: \(hash)") }
+    let all = try connection.query("SELECT COUNT(*) FROM chunk_bytes WHERE zone = $1", [.text(zone)])
+    if try all.first?.integer(0) != stored { find("bytes are of no chunk") }
     if used != head.used { find("its bytes are counted as \(head.used), and are \(used)") }
   }
 }

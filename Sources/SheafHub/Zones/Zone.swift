@@ -71,6 +71,7 @@ enum Zone {
     try connection.execute("DELETE FROM requests WHERE zone = $1", values)
     try connection.execute("DELETE FROM participants WHERE zone = $1", values)
     try connection.execute("DELETE FROM shares WHERE zone = $1", values)
+    try connection.execute("DELETE FROM chunk_bytes WHERE zone = $1", values)
     try connection.execute("DELETE FROM chunks WHERE zone = $1", values)
     try connection.execute("DELETE FROM read_marks WHERE zone = $1", values)
     try connection.execute("DELETE FROM comments WHERE zone = $1", values)

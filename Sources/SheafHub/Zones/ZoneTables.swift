@@ -152,6 +152,12 @@ enum ZoneTables {
       length BIGINT NOT NULL,
       uses BIGINT NOT NULL,
       lease BIGINT NOT NULL,
+      PRIMARY KEY (zone, hash))
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS chunk_bytes (
+      zone TEXT NOT NULL,
+      hash BYTEA NOT NULL,
       bytes BYTEA NOT NULL,
       PRIMARY KEY (zone, hash))
     """,

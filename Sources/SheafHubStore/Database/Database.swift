@@ -30,6 +30,9 @@ package protocol SQLConnection {
 
   /// Runs a statement that a ``StoredTable`` has made.
   @discardableResult mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow]
+
+  /// The columns of a table as it is in the store; none of one that is not there.
+  mutating func columns(of table: String) throws -> Set<String>
 }
 
 extension SQLConnection {

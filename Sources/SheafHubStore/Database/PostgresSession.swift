@@ -285,4 +285,12 @@ private struct PostgresConnection: SQLConnection {
     if writes { FaultPoint.statement.pass() }
     return try session.query(statement, values)
   }
+  mutating func columns(of table: String) throws -> Set<String> {
+    let rows = try query(
+      """
+      SELECT column_name::text FROM information_schema.columns
+      WHERE table_schema = current_schema() AND table_name = $1
+      """, [.text(table)])
+    return Set(try rows.map { try $0.text(0) })
+  }
 }

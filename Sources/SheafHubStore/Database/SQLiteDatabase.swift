@@ -214,6 +214,10 @@ private struct SQLiteConnection: SQLConnection {
     try fetch(try prepare(statement.text, values))
   }
 
+  mutating func columns(of table: String) throws -> Set<String> {
+    Set(try query("SELECT name FROM pragma_table_info($1)", [.text(table)]).map { try $0.text(0) })
+  }
+
   private func fetch(_ statement: Statement) throws -> [SQLRow] {
     let rows = try Row.fetchCursor(statement)
     var found: [SQLRow] = []

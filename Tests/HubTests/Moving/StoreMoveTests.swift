@@ -25,6 +25,8 @@ import Testing
 
       mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int { try base.execute(sql, values) }
 
+      mutating func columns(of table: String) throws -> Set<String> { try base.columns(of: table) }
+
       mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow] {
         guard "\(statement)".contains("INSERT INTO \(bad.table) ") else { return try base.query(statement, values) }
         guard let change = bad.change else { throw HubStoreError.unavailable("on purpose") }
@@ -109,7 +111,7 @@ import Testing
   @Test(arguments: StoreEngine.available)
   func anInterruptedMoveBeginsAnew(_ engine: StoreEngine) async throws {
     try await Self.with(engine) { story, target in
-      for table in ["chunks", "shares", "accounts", "handles"] {
+      for table in ["chunks", "chunk_bytes", "shares", "accounts", "handles"] {
         let bad = BadDatabase(base: target, table: table, change: nil)
         await #expect(throws: HubStoreError.self) {
           try await StoreMove(from: story.hub.database, to: bad).run()
@@ -167,7 +169,7 @@ import Testing
   func aDamagedChunkIsNoticed(_ engine: StoreEngine) async throws {
     try await Self.with(engine) { story, target in
       _ = try await story.hub.database.write { connection in
-        try connection.execute("UPDATE chunks SET bytes = $1 WHERE length = $2", [.blob([0]), .integer(1)])
+        try connection.execute("UPDATE chunk_bytes SET bytes = $1 WHERE length(bytes) = $2", [.blob([0]), .integer(1)])
       }
       let problem = try await problem { _ = try await StoreMove(from: story.hub.database, to: target).run() }
       #expect(problem == .conflict)

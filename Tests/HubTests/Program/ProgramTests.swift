@@ -33,6 +33,25 @@ import Testing
     try program.succeed("account", "remove", "--force", "alice@hub.example")
   }
 
+  /// Rows of an older hub are moved while nobody else uses it.
+  @Test func anOlderHubIsUpgradedWhileNobodyServesIt() async throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    try program.account("alice@hub.example")
+    _ = try program.serve()
+    let database = try SQLiteDatabase(path: "\(program.hubFolder)/hub.sqlite")
+    try await OlderHub.make(database)
+    await database.close()
+    let refused = try program.run("check")
+    #expect(refused.status == 1 && refused.errorText.contains("in use by another process"), "\(refused)")
+    try program.stop()
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+    _ = try program.serve()
+    #expect(try program.succeed("check") == "Nothing is wrong.")
+  }
+
   /// The log of a hub's database that was moved away holds what that hub stored last.
   @Test func whatAHubLeftStays() throws {
     let folder = try TemporaryFolder()

@@ -20,7 +20,7 @@ import Testing
   /// The bytes of every chunk of the store.
   static func chunks(_ database: any Database) async throws -> [String] {
     try await database.read { connection in
-      try connection.query("SELECT bytes FROM chunks WHERE zone IS NOT NULL").map {
+      try connection.query("SELECT bytes FROM chunk_bytes WHERE zone IS NOT NULL").map {
         String(decoding: try $0.blob(0), as: UTF8.self)
       }.sorted()
     }

@@ -88,6 +88,8 @@ import Testing
       try base.query(statement, values)
     }
 
+    mutating func columns(of table: String) throws -> Set<String> { try base.columns(of: table) }
+
     mutating func execute(_ sql: StaticString, _ values: [SQLValue]) throws -> Int {
       if "\(sql)".hasPrefix("INSERT INTO verdicts"), case .integer(let serial) = values[2] { told(serial) }
       return try base.execute(sql, values)
