@@ -132,6 +132,9 @@ package struct Caller: Sendable {
     return process ?? thread
   }
 
+  /// Whether a process has not ended; one that a user may not see counts as ended (proc(5), `hidepid`).
+  static func isRunning(_ process: Int32) -> Bool { process > 0 && access("/proc/\(process)", F_OK) == 0 }
+
   /// The thread group from `/proc/TID/status`; nil once the thread is gone.
   private static func readProcess(of thread: Int32) -> Int32? {
     guard let file = fopen("/proc/\(thread)/status", "re") else { return nil }

@@ -146,14 +146,6 @@ final class AccountLog: Sendable {
 
   /// Reads everything that there is, and tells the hub what was read of the notices.
   private func cycle() async throws {
-    let heads = state.withLock(\.heads)
-    if !heads.isEmpty {
-      try await call { try $0.noteLogs(Array(heads.values), of: $1) }
-      state.withLock { state in
-        // What was told meanwhile is still to be noted.
-        for (log, head) in heads where state.heads[log] == head { state.heads[log] = nil }
-      }
-    }
     let marks = try await call { try $0.readMarks(of: $1) }
     if !marks.isEmpty {
       try await client.setRead(marks)
@@ -161,18 +153,32 @@ final class AccountLog: Sendable {
     }
     while true {
       try Task.checkCancellation()
+      let heads = state.withLock(\.heads)
+      if !heads.isEmpty {
+        try await call { try $0.noteLogs(Array(heads.values), of: $1) }
+        state.withLock { state in
+          // What was told meanwhile is still to be noted.
+          for (log, head) in heads where state.heads[log] == head { state.heads[log] = nil }
+        }
+        continue
+      }
       let positions = try await call { try $0.logPositions(of: $1) }
       let next = state.withLock { state -> HubLog? in
         for (log, last) in state.lasts.sorted(by: { $0.key.name < $1.key.name }) {
           let place = positions.first { $0.log == log }
           let isAtEnd = place.map { $0.number == last.number && $0.token == last.token } ?? (last.number == 0)
+          // The library takes nothing of a log that it does not know.
+          if state.heads[log] != nil { continue }
           if state.asked.contains(log) || !isAtEnd && state.exhausted[log] != last { return log }
         }
         // Of a log that the stream does not tell nothing is to be had.
-        state.asked = []
+        state.asked.formIntersection(state.heads.keys)
         return nil
       }
-      guard let log = next else { return }
+      guard let log = next else {
+        if state.withLock(\.heads.isEmpty) { return }
+        continue
+      }
       try await read(log, positions.first { $0.log == log })
     }
   }

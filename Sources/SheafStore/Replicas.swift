@@ -286,6 +286,17 @@ extension StoreTransaction {
     ) { try $0.uuid(0).bytes }
   }
 
+  /// Items that changed and are still there, in the order of their ids.
+  package func lastingReplicaChanges(of account: Int64, limit: Int) throws -> [[UInt8]] {
+    try all(
+      """
+      SELECT item FROM replica_changes c WHERE account = ? AND EXISTS (
+        SELECT 1 FROM items i JOIN inodes n ON n.item = i.id WHERE i.uuid = c.item AND n.nlink > 0)
+        ORDER BY item LIMIT ?
+      """, account, limit
+    ) { try $0.uuid(0).bytes }
+  }
+
   package func hasReplicaChange(of account: Int64, _ item: [UInt8]) throws -> Bool {
     try first("SELECT 1 FROM replica_changes WHERE account = ? AND item = ?", account, item) { _ in true } ?? false
   }

@@ -202,24 +202,35 @@ extension Library: ReplicaInterface {
   /// Plans some of what is to be done, if no step and no send is left of the plan before.
   package func plan(_ account: Int64, sending sends: PlannedSends = .all) throws -> ReplicaProgress {
     var limit = Self.planLimit
+    let holdsDeletions = try locked { try mayReturn(deletionsOfItemsOf: account) }
     while true {
       // The others, of which there may be very many, are not even looked at.
-      let deleted = sends == .all ? nil : try store.snapshot { try $0.deletedReplicaChanges(of: account, limit: limit) }
-      if let progress = try locked({ try plan(account, limit: limit, deleted) }) { return progress }
+      let chosen: [[UInt8]]? =
+        switch (sends, holdsDeletions) {
+        case (.all, false): nil
+        case (.all, true): try store.snapshot { try $0.lastingReplicaChanges(of: account, limit: limit) }
+        case (.deletions, false): try store.snapshot { try $0.deletedReplicaChanges(of: account, limit: limit) }
+        case (.deletions, true): []
+        }
+      if let progress = try locked({ try plan(account, limit: limit, chosen) }) {
+        // What is held back is looked at again soon.
+        if holdsDeletions, case .settled(let waiting) = progress { return .settled(waiting: max(1, waiting)) }
+        return progress
+      }
       // What can be planned may need what comes later.
       limit *= 4
     }
   }
 
-  /// - Parameter deleted: The changed items that alone are to be sent; nil for all that changed.
+  /// - Parameter chosen: The changed items that alone are to be sent; nil for all that changed.
   /// - Returns: nil if nothing could be planned of so many, and there are more.
-  private func plan(_ account: Int64, limit: Int, _ deleted: [[UInt8]]?) throws -> ReplicaProgress? {
+  private func plan(_ account: Int64, limit: Int, _ chosen: [[UInt8]]?) throws -> ReplicaProgress? {
     let replica = try connected(account)
     guard !replica.rereads, try read({ try $0.replicaStep(of: account) }) == nil,
       try read({ try $0.replicaSends(of: account, limit: 1) }).isEmpty
     else { return .planned([]) }
     try settleSessions()
-    let noted = try deleted ?? read { try $0.replicaChanges(of: account, after: [], limit: limit) }
+    let noted = try chosen ?? read { try $0.replicaChanges(of: account, after: [], limit: limit) }
     let told = try read { try $0.replicaNews(of: account, limit: limit + 1) }
     let changed = noted.compactMap { WireID(bytes: $0) }
     let news = told.prefix(limit).compactMap { WireID(bytes: $0.item) }

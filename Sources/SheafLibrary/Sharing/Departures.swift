@@ -26,6 +26,11 @@ struct Departures {
     departures[program].flatMap { $0.isOver(at: time) ? nil : $0 }
   }
 
+  /// The programs that have deleted something without a pause until now.
+  func programs(at time: Timestamp) -> [Program] {
+    departures.compactMap { $0.value.isOver(at: time) ? nil : $0.key }
+  }
+
   /// Notes that a program deleted an inode that is among the deleted.
   mutating func note(_ ino: Int64, by program: Program, at time: Timestamp) {
     change(program, at: time) { $0.note(ino, at: time) }

@@ -363,6 +363,47 @@ import Testing
     }
   }
 
+  /// Bob leaves by `rm -r` of the entry, which takes longer than deletions wait: alice hears of none of them. What he
+  /// deletes without leaving goes.
+  @Test func whoLeavesByRemovingTheEntryDeletesNothing() throws {
+    try withPeople { people in
+      try people.alice.shell(
+        "mkdir -p team/plans && for i in $(seq 60); do echo $i > team/plans/$i; done; echo a > team/a")
+      try people.join("team", can: "edit")
+      let tree = { try people.alice.shell("find team | sort") }
+      let before = try tree()
+      let place = try TemporaryFolder()
+      defer { try? place.remove() }
+      let script = """
+        import os, shutil, sys, time
+        team, place = sys.argv[1:]
+        shutil.rmtree(team + "/plans"); os.unlink(team + "/a")
+        open(place + "/deleted", "w").close()
+        end = time.monotonic() + 100
+        while not os.path.exists(place + "/go") and time.monotonic() < end: time.sleep(0.05)
+        os.rmdir(team)
+        open(place + "/left", "w").close()
+        """
+      try script.write(toFile: "\(place.path)/leave", atomically: true, encoding: .utf8)
+      try Command.shell(
+        "setsid python3 '\(place.path)/leave' '\(people.shared("team"))' '\(place.path)' > '\(place.path)/log' 2>&1 < /dev/null &"
+      ).succeed()
+      try eventually("bob's program has deleted", within: .seconds(60)) { access("\(place.path)/deleted", F_OK) == 0 }
+      // Whatever else bob does goes.
+      try Command.shell("echo b > '\(people.shared("team/b"))'").succeed()
+      try eventually("what bob made is there", within: .seconds(12)) {
+        access("\(people.alice.library.documents)/team/b", F_OK) == 0
+      }
+      #expect(try people.alice.shell("find team ! -name b | sort") == before)
+      #expect(FileManager.default.createFile(atPath: "\(place.path)/go", contents: nil))
+      try eventually("bob has left", within: .seconds(60)) { access("\(place.path)/left", F_OK) == 0 }
+      try people.settle()
+      #expect(access(people.shared("team"), F_OK) != 0)
+      #expect(try people.alice.shell("find team ! -name b | sort") == before)
+      #expect(try people.alice.succeed("deleted").text == "Nothing deleted that can come back.")
+    }
+  }
+
   @Test func whoDeletesWhatSheSharesIsSettled() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team/plans && echo a > team/a.md && echo b > team/plans/b.md && echo c > c.md")
