@@ -57,12 +57,12 @@ enum ChunkBytes {
 
   /// Takes the column away, unless an older program stored a chunk meanwhile.
   private static func finish(_ connection: inout any SQLConnection) throws {
-    for zone in try oldZones(&connection) ?? [] {
+    guard let zones = try oldZones(&connection) else { return }
+    for zone in zones {
       let left = try connection.query(
         "SELECT hash FROM chunks WHERE zone = $1 AND bytes <> $2 LIMIT 1", [.text(zone), .blob([])])
       if !left.isEmpty { return }
     }
-    guard try isJoined(&connection) else { return }
     try connection.execute("ALTER TABLE chunks DROP COLUMN bytes")
   }
 }
