@@ -272,6 +272,8 @@ final class ReplicaEngine: Sendable {
         await signal.wait(atMost: .seconds(pause))
         pause = min(pause * 2, Self.pauses.longest)
       }
+          // The hub is asked in any case, which tells that all is well again.
+          state.withLock { $0.needsFeed = true }
     }
   }
 

@@ -172,6 +172,28 @@ import Testing
     }
   }
 
+  /// A step fails while the hub is reached, and nothing else is left to be asked of it: it is connected all the same.
+  @Test func aLateFailureIsForgotten() throws {
+    try withMachines { _, laptop, desktop in
+      try laptop.shell("echo one > a")
+      try expectSame([laptop, desktop], "the beginning")
+      for number in 15..<18 {
+        try laptop.library.unmount()
+        _ = try laptop.library.tryMount(
+          environment: ["HOME": laptop.home, "XDG_STATE_HOME": nil, "SHEAF_FAULT": "replica.commit:fail:\(number)"])
+        for turn in 0..<8 {
+          try desktop.shell("echo \(number) \(turn) > a")
+          try desktop.wait()
+          // `sheaf sync` would ask the hub, and find it there.
+          try eventually("\(number): turn \(turn) is here, and the hub is reached", within: .seconds(20)) {
+            try laptop.shell("cat a") == "\(number) \(turn)" && !laptop.succeed("status").text.contains("Problem")
+          }
+        }
+      }
+      try expectSame([laptop, desktop], "the end")
+    }
+  }
+
   /// The machine's key lies outside of its library, which is put back to an earlier state, as by a backup.
   @Test func aLibraryThatWasPutBackLosesNothing() throws {
     try withMachines { _, laptop, desktop in
