@@ -42,8 +42,10 @@ extension SheafClient {
     try await transport.fetch(.post, "/v1/connections/\(Self.component(account))/devices")
   }
 
-  package func removeDevice(_ id: String, of account: AccountHandle) async throws {
-    try await transport.perform(.delete, "/v1/connections/\(Self.component(account))/devices/\(id)")
+  /// - Parameter wipes: Whether the device is to destroy what it has of the account.
+  package func removeDevice(_ id: String, of account: AccountHandle, wipes: Bool) async throws {
+    try await transport.perform(
+      .delete, "/v1/connections/\(Self.component(account))/devices/\(id)", query: wipes ? "wipe=true" : "")
   }
 
   private static func component(_ account: AccountHandle) -> String { PercentCoding.encode(account.description.utf8) }

@@ -1,7 +1,7 @@
 package import SheafWire
 
 extension DeviceClient {
-  /// The devices of the account, the oldest first.
+  /// The devices of the account, the oldest first, and then those that were removed to be wiped.
   package func devices() async throws -> [DeviceFacts] {
     let list: DeviceList = try await fetch("/v1/devices")
     guard list.devices.allSatisfy({ WireID($0.id)?.description == $0.id && $0.name.utf8.count <= Self.longestName })
@@ -17,7 +17,9 @@ extension DeviceClient {
   }
 
   /// Ends a device's access for good, also that of this one.
-  package func removeDevice(_ id: WireID) async throws {
-    try await perform(HubRequest("/v1/devices/\(id)", method: .DELETE))
+  ///
+  /// - Parameter wipes: Whether it is to destroy what it has of the account.
+  package func removeDevice(_ id: WireID, wipes: Bool = false) async throws {
+    try await perform(HubRequest("/v1/devices/\(id)\(wipes ? "?wipe=true" : "")", method: .DELETE))
   }
 }

@@ -149,6 +149,13 @@ package final class DeviceClient: Sendable {
     }
   }
 
+  /// Tells the hub that what this machine had of the account is destroyed, after the device was removed for that. It
+  /// needs no session, and may be told again.
+  package func tellWiped() async throws {
+    let request = try device.request(.wipe, try await transport.challenge().challenge, at: transport.hub)
+    try await transport.perform(try HubRequest(posting: request, to: "/v1/wipes"))
+  }
+
   // MARK: - Requests
 
   var limits: DeviceClientLimits { transport.limits }

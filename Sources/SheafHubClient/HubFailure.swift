@@ -7,6 +7,8 @@ package struct HubFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package enum Kind: Hashable, Sendable {
     /// The hub does not know the device: it was removed. Another try does not help.
     case deviceRemoved
+    /// The device was removed, and is to destroy what it has of the account.
+    case deviceWiped
     /// The hub has another key than the one that the link named. Another try does not help.
     case certificateChanged
     /// Nobody whom this machine trusts vouches for the hub's certificate, or this machine's clock is wrong.
@@ -45,7 +47,7 @@ package struct HubFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package var sheafError: SheafError {
     let kind: SheafError.Kind =
       switch kind {
-      case .deviceRemoved, .certificateChanged, .notTrusted: .accessDenied
+      case .deviceRemoved, .deviceWiped, .certificateChanged, .notTrusted: .accessDenied
       case .moved, .unreachable, .busy: .unavailable
       case .refused(.gone): .gone
       case .refused(.notFound): .notFound

@@ -28,14 +28,14 @@ actor HubSessions {
   /// Those of a device at its own hub.
   init(_ transport: HubTransport, _ device: Device) {
     self.init(transport) { challenge in
-      let address = transport.hub.address.description
-      let proof = DeviceProof(
-        purpose: .session, address: address, secret: challenge.nonce, key: device.key.publicKey.x963Representation)
-      let request = SessionRequest(
-        zone: device.zone, device: device.id, nonce: challenge.nonce, address: address,
-        signature: try device.key.signature(for: proof.message).derRepresentation)
+      let request = try device.request(.session, challenge, at: transport.hub)
       do {
         return try await transport.fetch(try HubRequest(posting: request, to: "/v1/sessions"))
+      } catch let failure as HubFailure where failure.kind == .refused(.wiped) {
+        throw HubFailure(
+          .deviceWiped, transport.hub,
+          "removed this device of \(device.handle), which is to destroy what it has of the account",
+          advice: "connect anew with a new link")
       } catch let failure as HubFailure where failure.kind == .refused(.unauthorized) {
         throw HubFailure(
           .deviceRemoved, transport.hub,
@@ -58,11 +58,7 @@ actor HubSessions {
 
   private func begin() async throws -> String {
     defer { beginning = nil }
-    let challenge: Challenge = try await transport.fetch(HubRequest("/v1/challenges", method: .POST))
-    // A text with a zero byte could shift the borders between the parts of the message.
-    guard !challenge.nonce.utf8.contains(0), challenge.nonce.utf8.count <= 1_024,
-      let start = Timestamp(rfc3339: challenge.expires)
-    else { throw transport.nonsense("gives out a nonce that is none") }
+    let (challenge, start) = try await transport.challenge()
     let session = try await prove(challenge)
     guard let end = Timestamp(rfc3339: session.expires), session.token.utf8.count <= 1_024,
       session.token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
@@ -71,5 +67,29 @@ actor HubSessions {
     guard seconds > 0, seconds <= Self.longest else { throw transport.nonsense("begins a session of \(seconds) s") }
     current = (session.token, ContinuousClock.now + .seconds(seconds * Self.renewal))
     return session.token
+  }
+}
+
+extension HubTransport {
+  /// A nonce to sign, and when the hub made it, by its clock.
+  func challenge() async throws -> (challenge: Challenge, time: Timestamp) {
+    let challenge: Challenge = try await fetch(HubRequest("/v1/challenges", method: .POST))
+    // A text with a zero byte could shift the borders between the parts of the message.
+    guard !challenge.nonce.utf8.contains(0), challenge.nonce.utf8.count <= 1_024,
+      let time = Timestamp(rfc3339: challenge.expires)
+    else { throw nonsense("gives out a nonce that is none") }
+    return (challenge, time)
+  }
+}
+
+extension Device {
+  /// A request that its key signs.
+  func request(_ purpose: DeviceProof.Purpose, _ challenge: Challenge, at hub: HubIdentity) throws -> SessionRequest {
+    let address = hub.address.description
+    let proof = DeviceProof(
+      purpose: purpose, address: address, secret: challenge.nonce, key: key.publicKey.x963Representation)
+    return SessionRequest(
+      zone: zone, device: id, nonce: challenge.nonce, address: address,
+      signature: try key.signature(for: proof.message).derRepresentation)
   }
 }

@@ -123,16 +123,24 @@ package struct ConnectedDevice: Sendable, Codable {
   package let seen: String?
   /// Whether it is this machine.
   package let isOwn: Bool
+  /// When it was removed to destroy what it has of the account, RFC 3339; nil for a device.
+  package let wipeAsked: String?
+  /// When it told that it is done.
+  package let wiped: String?
 
-  package init(id: String, name: String, added: String, seen: String?, isOwn: Bool) {
+  package init(
+    id: String, name: String, added: String, seen: String?, isOwn: Bool, wipeAsked: String? = nil, wiped: String? = nil
+  ) {
     self.id = id
     self.name = name
     self.added = added
     self.seen = seen
     self.isOwn = isOwn
+    self.wipeAsked = wipeAsked
+    self.wiped = wiped
   }
 
-  private enum CodingKeys: CodingKey { case id, name, added, seen, isOwn }
+  private enum CodingKeys: CodingKey { case id, name, added, seen, isOwn, wipeAsked, wiped }
 
   package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
@@ -141,6 +149,8 @@ package struct ConnectedDevice: Sendable, Codable {
     try container.encode(added, forKey: .added)
     try container.encode(seen, forKey: .seen)
     try container.encode(isOwn, forKey: .isOwn)
+    try container.encode(wipeAsked, forKey: .wipeAsked)
+    try container.encode(wiped, forKey: .wiped)
   }
 }
 

@@ -19,6 +19,8 @@ package final class LibraryConnections: ConnectionController {
   private let begun = ReplicaEngine.now
   private let threads = NIOThreadPool(numberOfThreads: threadCount)
   private let running = Mutex<[Int64: Running]>([:])
+  /// What destroys the accounts from which this machine was removed for that, and tells their hubs.
+  private let wiping = Mutex<[Int64: Task<Void, Never>]>([:])
   /// Finishes what former processes began.
   private let finishing = Mutex<Task<Void, Never>?>(nil)
 
@@ -38,10 +40,11 @@ package final class LibraryConnections: ConnectionController {
     threads.start()
   }
 
-  /// Begins to keep every connected account and its hub the same, and finishes to disconnect those that a former process
-  /// did not finish.
+  /// Begins to keep every connected account and its hub the same, and finishes to disconnect and to wipe those that a
+  /// former process did not finish.
   package func start() throws {
     finishing.withLock { $0 = Task { await finishDisconnecting() } }
+    for account in try library.accounts() { try goOnWiping(library.number(of: account.handle)) }
     for replica in try library.replicas() where replica.reader == nil {
       guard let zone = WireID(bytes: replica.zone) else { continue }
       do {
@@ -87,10 +90,17 @@ package final class LibraryConnections: ConnectionController {
     await begun?.value
     let all = running.withLock { running in
       defer { running = [:] }
-      return Array(running.values)
+      return running.values.map(\.task)
     }
-    for each in all { each.task.cancel() }
-    for each in all { await each.task.value }
+    for task in all { task.cancel() }
+    for task in all { await task.value }
+    // One of those may have begun another one.
+    let wipes = wiping.withLock { wiping in
+      defer { wiping = [:] }
+      return Array(wiping.values)
+    }
+    for task in wipes { task.cancel() }
+    for task in wipes { await task.value }
     try? await threads.shutdownGracefully()
   }
 
@@ -121,14 +131,25 @@ package final class LibraryConnections: ConnectionController {
     // An account that is not connected any more is none that goes on.
     if let pace = try? library.replicaPace(account) { shares.set(pace) }
     let task = Task {
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask { await engine.run() }
-        group.addTask { await shares.run() }
-        group.addTask { await log.run() }
-        await group.waitForAll()
+      await withTaskGroup(of: Bool.self) { group in
+        group.addTask {
+          await engine.run()
+          return engine.isWiped
+        }
+        group.addTask {
+          await shares.run()
+          return false
+        }
+        group.addTask {
+          await log.run()
+          return false
+        }
+        // All of it ends before anything is destroyed.
+        for await isWiped in group where isWiped { group.cancelAll() }
       }
       await shares.shutdown()
       await client.shutdown()
+      if engine.isWiped { wipe(account, device.id) }
     }
     running.withLock { $0[account] = Running(shares: shares, task: task) }
     return shares
@@ -203,6 +224,7 @@ package final class LibraryConnections: ConnectionController {
     }
     let account = try library.number(of: device.handle)
     if try library.replica(account) == nil {
+      if let wipe = try library.wipe(of: account), wipe.state != .begun { try await forgetWipe(of: account, wipe) }
       // What went with a former connection is not deleted for the new one.
       await finishing.withLock { $0 }?.value
       _ = try await removeAbsent(of: account)
@@ -228,7 +250,11 @@ package final class LibraryConnections: ConnectionController {
   package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws -> Int {
     let account = try library.number(of: handle)
     guard let replica = try library.replica(account) else {
-      throw SheafError(.notFound, subject: "\(handle)", reason: "is connected to no hub")
+      guard let wipe = try library.wipe(of: account), wipe.state != .begun else {
+        throw SheafError(.notFound, subject: "\(handle)", reason: "is connected to no hub")
+      }
+      try await forgetWipe(of: account, wipe)
+      return 0
     }
     if !discardsUnsent, case let counts = try library.replicaCounts(account), counts.changes + counts.sends > 0 {
       throw SheafError(
@@ -268,6 +294,95 @@ package final class LibraryConnections: ConnectionController {
     return try library.accounts().map(\.handle).filter { numbers.contains(try library.number(of: $0)) }
   }
 
+  // MARK: - Being wiped
+
+  /// Begins to destroy what an account has here, as its hub asks for.
+  private func wipe(_ account: Int64, _ device: String) {
+    do {
+      try library.beginWiping(account, device: device)
+      running.withLock { _ = $0.removeValue(forKey: account) }
+      try goOnWiping(account)
+    } catch {
+      logger.error("an account is not wiped", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Goes on with it, if it is begun and not over.
+  private func goOnWiping(_ account: Int64) throws {
+    guard let mark = try library.wipe(of: account), mark.state != .told else { return }
+    let handle = try library.connectedHandle(account)
+    logger.notice("this machine was removed from an account and is wiped of it", metadata: ["account": "\(handle)"])
+    wiping.withLock { wiping in
+      wiping[account] = Task {
+        var pause = Self.wipePauses.first
+        while !Task.isCancelled {
+          do {
+            return try await wipe(account)
+          } catch let failure as HubFailure {
+            logger.info("the hub is not told that an account is wiped", metadata: ["reason": "\(failure)"])
+          } catch is CancellationError {
+            return
+          } catch {
+            logger.error("an account is not wiped yet", metadata: ["account": "\(handle)", "error": "\(error)"])
+          }
+          try? await Task.sleep(for: .seconds(pause))
+          pause = min(pause * 2, Self.wipePauses.longest)
+        }
+      }
+    }
+  }
+
+  /// Between two attempts to destroy what an account has, or to tell its hub, at first and at most.
+  private static let wipePauses = (first: 1.0, longest: 600.0)
+
+  /// Destroys what an account has here, tells its hub, and forgets this machine's key.
+  private func wipe(_ account: Int64) async throws {
+    guard var mark = try library.wipe(of: account) else { return }
+    if mark.state == .begun {
+      try await threads.runIfActive { [library] in try library.destroyWiped(account) }
+      mark.state = .done
+      try library.setWipe(mark, of: account)
+    }
+    guard let zone = WireID(mark.zone), let key = try? devices().key(of: zone, device: mark.device) else { return }
+    if let device = try? key.file.read() {
+      let client = DeviceClient(device)
+      do {
+        try await client.tellWiped()
+      } catch let failure as HubFailure where failure.kind == .refused(.unauthorized) {
+        // Nobody waits for it any more.
+      } catch {
+        await client.shutdown()
+        throw error
+      }
+      await client.shutdown()
+      try key.remove()
+    }
+    mark.state = .told
+    try library.setWipe(mark, of: account)
+  }
+
+  /// Forgets that an account was wiped, whether or not its hub knows it.
+  private func forgetWipe(of account: Int64, _ mark: WipeMark) async throws {
+    let task = wiping.withLock { $0.removeValue(forKey: account) }
+    task?.cancel()
+    await task?.value
+    if let zone = WireID(mark.zone) { try devices().key(of: zone, device: mark.device).remove() }
+    try library.setWipe(nil, of: account)
+  }
+
+  /// How an account is that is wiped, or was; nil for others.
+  private func wiped(_ handle: AccountHandle, _ account: Int64) -> ConnectionStatus? {
+    guard let mark = try? library.wipe(of: account) else { return nil }
+    let problem =
+      mark.state == .begun
+      ? "this machine was removed from the account, and what it has of it is being destroyed"
+      : "this machine was removed from the account, and what it had of it is destroyed; to connect it anew: "
+        + "sheaf connect LINK; to forget this: sheaf disconnect --as \(handle)"
+    return ConnectionStatus(
+      account: handle, hub: nil, state: .failed, since: mark.time, problem: problem, unsent: 0, unfetched: 0,
+      isSettled: false, isPaused: false, limit: nil, movedBytes: 0, notices: [])
+  }
+
   package func connections() async -> [ConnectionStatus] {
     let connections = running.withLock { $0.mapValues(\.shares) }
     var all: [ConnectionStatus] = []
@@ -275,10 +390,12 @@ package final class LibraryConnections: ConnectionController {
       if let status = try? await status(of: shares) { all.append(status) }
     }
     for handle in (try? library.accounts().map(\.handle)) ?? [] {
-      guard let account = try? library.number(of: handle), connections[account] == nil,
-        let replica = try? library.replica(account), replica.reader == nil,
-        let status = keyless(handle, account, WireID(bytes: replica.zone))
-      else { continue }
+      guard let account = try? library.number(of: handle), connections[account] == nil else { continue }
+      guard let replica = try? library.replica(account) else {
+        if let status = wiped(handle, account) { all.append(status) }
+        continue
+      }
+      guard replica.reader == nil, let status = keyless(handle, account, WireID(bytes: replica.zone)) else { continue }
       all.append(status)
     }
     return all.sorted { "\($0.account)" < "\($1.account)" }
@@ -343,8 +460,8 @@ package final class LibraryConnections: ConnectionController {
     try await engine(handle).addDevice()
   }
 
-  package func removeDevice(_ id: String, of handle: AccountHandle) async throws {
-    try await engine(handle).removeDevice(id)
+  package func removeDevice(_ id: String, of handle: AccountHandle, wipes: Bool) async throws {
+    try await engine(handle).removeDevice(id, wipes: wipes)
   }
 }
 

@@ -55,6 +55,8 @@ final class ReplicaEngine: Sendable {
     var notices = NoticeList()
     /// Whether it ended since the hub says that there is no such share for the account.
     var isOut = false
+    /// Whether the hub says that this machine is to destroy what it has of the account.
+    var isWiped = false
     var full: Full?
     /// After which contents the search for those that are to come goes on, and the wake-up for which it began; nil once
     /// it found no more.
@@ -124,6 +126,9 @@ final class ReplicaEngine: Sendable {
   /// Whether it ended since the hub says that there is no such share for the account.
   var isOut: Bool { state.withLock { $0.isOut } }
 
+  /// Whether it ended since the hub says that this machine is to destroy what it has of the account.
+  var isWiped: Bool { state.withLock { $0.isWiped } }
+
   var hub: String { client.device.hub.description }
 
   /// - Parameter readsFeed: whether the hub may have more than its stream told.
@@ -156,7 +161,8 @@ final class ReplicaEngine: Sendable {
     try await asked { client in
       try await client.devices().map {
         ConnectedDevice(
-          id: $0.id, name: $0.name, added: $0.added, seen: $0.seen, isOwn: $0.id == client.device.id)
+          id: $0.id, name: $0.name, added: $0.added, seen: $0.seen, isOwn: $0.id == client.device.id,
+          wipeAsked: $0.wipe?.asked, wiped: $0.wipe?.done)
       }
     }
   }
@@ -168,11 +174,11 @@ final class ReplicaEngine: Sendable {
     }
   }
 
-  func removeDevice(_ id: String) async throws {
+  func removeDevice(_ id: String, wipes: Bool) async throws {
     guard let id = WireID(id) else {
       throw SheafError(.notFound, subject: "device \(id)".printable, reason: "is no device's id")
     }
-    try await asked { try await $0.removeDevice(id) }
+    try await asked { try await $0.removeDevice(id, wipes: wipes) }
   }
 
   private func asked<Value>(_ body: (DeviceClient) async throws -> Value) async throws -> Value {
@@ -266,21 +272,21 @@ final class ReplicaEngine: Sendable {
         } else {
           logger.error("a replica cannot go on", metadata: ["account": "\(account)", "error": "\(error)"])
           become(.disconnected, "\(error)")
+          // The hub is asked in any case, which tells that all is well again.
+          state.withLock { $0.needsFeed = true }
         }
         // Whatever wakes it, such as a stream that begins, it asks no more often than this.
         try? await Task.sleep(for: .seconds(Self.pauses.first))
         await signal.wait(atMost: .seconds(pause))
         pause = min(pause * 2, Self.pauses.longest)
       }
-          // The hub is asked in any case, which tells that all is well again.
-          state.withLock { $0.needsFeed = true }
     }
   }
 
   /// Whether another attempt does not help: the hub does not know the device, or the account is out of the share.
   private func isFinal(_ failure: HubFailure) -> Bool {
     switch (failure.kind, subject) {
-    case (.deviceRemoved, _), (.certificateChanged, _): true
+    case (.deviceRemoved, _), (.deviceWiped, _), (.certificateChanged, _): true
     case (.refused(.forbidden), .share), (.refused(.notFound), .share): true
     default: false
     }
@@ -294,6 +300,7 @@ final class ReplicaEngine: Sendable {
         metadata: ["account": "\(account)", "subject": "\(subject.scope.path)", "reason": "\(failure)"])
     }
     if isFinal, case .refused = failure.kind { state.withLock { $0.isOut = true } }
+    if failure.kind == .deviceWiped { state.withLock { $0.isWiped = true } }
     become(isFinal ? .failed : .disconnected, "\(failure)")
   }
 

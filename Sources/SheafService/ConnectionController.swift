@@ -41,5 +41,10 @@ package protocol ConnectionController: ShareController, ContentsSource {
   /// - Throws: ``SheafError``: `notFound`, what the hub refuses.
   func devices(of account: AccountHandle) async throws -> [ConnectedDevice]
   func addDevice(to account: AccountHandle) async throws -> DeviceLink
-  func removeDevice(_ id: String, of account: AccountHandle) async throws
+
+  /// Takes a device from an account.
+  ///
+  /// - Parameter wipes: Whether it is to destroy what it has of the account.
+  /// - Throws: ``SheafError``: `notFound`, what the hub refuses.
+  func removeDevice(_ id: String, of account: AccountHandle, wipes: Bool) async throws
 }

@@ -4,7 +4,8 @@ import SheafModel
 extension LibraryAPI {
   /// `GET` and `POST /v1/connections`, `GET /v1/connections/accounts`, `POST /v1/connections/preview`, `PATCH` and
   /// `DELETE /v1/connections/{handle}` (`discard=true` gives up what is not sent), `POST /v1/connections/{handle}/sync`;
-  /// `GET` and `POST /v1/connections/{handle}/devices`, `DELETE …/{id}` of them.
+  /// `GET` and `POST /v1/connections/{handle}/devices`, `DELETE …/{id}` of them (`wipe=true` has the device destroy what
+  /// it has).
   func addConnectionRoutes(to routes: Routes) {
     routes.get { _, _ in try Response.json(await connections?.connections() ?? []) }
     routes.get("accounts") { _, _ in try Response.json(try await connections?.connectedAccounts() ?? []) }
@@ -34,8 +35,9 @@ extension LibraryAPI {
     routes.post(":handle/devices") { _, context in
       try Response.json(try await connectionController().addDevice(to: handle(in: context)), status: .created)
     }
-    routes.delete(":handle/devices/:id") { _, context in
-      try await connectionController().removeDevice(context.parameters.get("id") ?? "", of: handle(in: context))
+    routes.delete(":handle/devices/:id") { request, context in
+      try await connectionController().removeDevice(
+        context.parameters.get("id") ?? "", of: handle(in: context), wipes: try request.parameter("wipe") == "true")
       return Response(status: .noContent)
     }
   }

@@ -146,7 +146,7 @@ extension StoreTransaction {
     let dropped = try numberSetting("eventsBefore") ?? 0
     let own = try first("SELECT max(sequence) FROM events") { try $0[0] as Int64? ?? 0 } ?? 0
     let hubs = try first("SELECT max(sequence) FROM replica_events") { try $0[0] as Int64? ?? 0 } ?? 0
-    return (dropped, max(dropped, own, hubs))
+    return (dropped, max(dropped, own, hubs, try numberSetting("eventsTo") ?? 0))
   }
 
   /// The latest time up to `time` that an event or a version bears.
@@ -219,6 +219,29 @@ extension StoreTransaction {
     try run("DELETE FROM events WHERE sequence <= ?", border)
     try run("DELETE FROM replica_events WHERE sequence <= ?", border)
     return kept == nil && border < last
+  }
+
+  /// Forgets events of accounts' items, `limit` at most of each kind, and what their hubs told of them; returns whether
+  /// there may be more. Their numbers are not given again.
+  package func forgetEvents(of accounts: [Int64], limit: Int) throws -> Bool {
+    try setSetting("eventsTo", eventBounds().last)
+    var hasMore = false
+    for account in accounts {
+      for (table, number, owner) in [
+        ("events", "sequence", "owner"), ("pending_events", "id", "owner"), ("waiting_events", "id", "owner"),
+        ("replica_events", "sequence", "account"),
+      ] {
+        try run(
+          "DELETE FROM \(table) WHERE \(number) IN (SELECT \(number) FROM \(table) WHERE \(owner) = ? LIMIT ?)",
+          account, limit)
+        if try first("SELECT 1 FROM \(table) WHERE \(owner) = ? LIMIT 1", account, decode: { _ in true }) ?? false {
+          hasMore = true
+        }
+      }
+      try run("DELETE FROM replica_logs WHERE account = ?", account)
+      try run("DELETE FROM replica_comments WHERE account = ?", account)
+    }
+    return hasMore
   }
 
   /// Drops the logged saves of some versions of an item.

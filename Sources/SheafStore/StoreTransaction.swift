@@ -144,7 +144,8 @@ extension StoreTransaction {
       try highest("id", of: "items", or: "itemsBefore"),
       try highest("id", of: "chunks", or: "chunksPacked"),
       max(
-        try highest("sequence", of: "events", or: "eventsBefore"), try highest("sequence", of: "replica_events")),
+        try highest("sequence", of: "events", or: "eventsBefore"),
+        try highest("sequence", of: "replica_events", or: "eventsTo")),
       max(try highest("id", of: "pending_events"), try highest("id", of: "waiting_events"))
     )
   }

@@ -16,6 +16,8 @@ public struct Problem: Hashable, Sendable, Codable {
     case conflict
     /// 410: the position is of another time; start anew.
     case gone
+    /// 410: the device was removed, and is to destroy what it has of the account.
+    case wiped
     /// 413: the request is longer than it may be.
     case tooLarge = "too-large"
     /// 415: the body is of another type than it should be.
@@ -40,7 +42,7 @@ public struct Problem: Hashable, Sendable, Codable {
       case .notFound: 404
       case .method: 405
       case .conflict: 409
-      case .gone: 410
+      case .gone, .wiped: 410
       case .tooLarge: 413
       case .mediaType: 415
       case .range: 416
@@ -60,6 +62,7 @@ public struct Problem: Hashable, Sendable, Codable {
       case .method: "No such method"
       case .conflict: "In the way of what is there"
       case .gone: "No longer there"
+      case .wiped: "Destroy what is there"
       case .tooLarge: "Too long"
       case .mediaType: "Another type of body is needed"
       case .range: "Outside of the contents"

@@ -232,20 +232,39 @@ struct DeviceCommand: AsyncParsableCommand {
       for device in devices {
         table.append([
           device.name.printable, device.added.printable, device.seen?.printable ?? "never",
-          device.isOwn ? "this machine" : "", device.id.printable,
+          Self.state(of: device), device.id.printable,
         ])
       }
       try StandardOutput.write(table.text)
+    }
+
+    private static func state(of device: ConnectedDevice) -> String {
+      if let wiped = device.wiped { return "wiped \(wiped.printable)" }
+      if device.wipeAsked != nil { return "to be wiped" }
+      return device.isOwn ? "this machine" : ""
     }
   }
 
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Take a machine away from the account.",
-      discussion: "Its sessions end at once. What is on that machine stays there.")
+      discussion: """
+        Its sessions end at once. What is on that machine stays there.
+
+        With --wipe, for a machine that was lost, it destroys what it has of the account as soon as it reaches the hub: \
+        documents with their history and what was deleted, what others share with the account, events, and its key. What \
+        it has not sent by then is lost. `sheaf device list` tells how far it is. Until it has begun, the same command \
+        without --wipe takes that back.
+        """)
 
     @Argument(help: "Its name, or its id where several have one name.")
     var name: String
+
+    @Flag(help: "Has it destroy what it has of the account.")
+    var wipe = false
+
+    @Flag(help: "Without a question.")
+    var yes = false
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
@@ -266,11 +285,39 @@ struct DeviceCommand: AsyncParsableCommand {
             .invalid, subject: "device \(name)".printable, reason: "is the name of \(meant.count) machines",
             advice: "give its id; `sheaf device list` shows it")
         }
-        try await connection.client.removeDevice(device.id, of: account)
+        if wipe, device.wipeAsked == nil { try confirm(device, account) }
+        try await connection.client.removeDevice(device.id, of: account, wipes: wipe)
         return device
       }
-      if output.json { return try JSON.write(RemovedDeviceOutput(id: removed.id, name: removed.name)) }
-      try StandardOutput.line("Removed \(name.printable).")
+      if output.json {
+        return try JSON.write(RemovedDeviceOutput(id: removed.id, name: removed.name, wipes: wipe))
+      }
+      try StandardOutput.line(text(removed))
+    }
+
+    private func confirm(_ device: ConnectedDevice, _ account: AccountHandle) throws {
+      if yes { return }
+      let device = device.isOwn ? "This machine" : device.name.printable
+      guard Question.canBeAsked else {
+        throw SheafError(
+          .invalid, subject: "--wipe", reason: "destroys what \(device) has of \(account), and nobody can be asked",
+          advice: "add --yes")
+      }
+      try Question.confirm(
+        "\(device) destroys what it has of \(account) once it reaches the hub, also what is not sent. Remove it?",
+        about: device)
+    }
+
+    private func text(_ device: ConnectedDevice) -> String {
+      let name = device.name.printable
+      if device.wiped != nil { return wipe ? "\(name) is wiped already." : "Removed \(name), which is wiped." }
+      if device.wipeAsked != nil {
+        return wipe
+          ? "\(name) is to be wiped already." : "Removed \(name). What it has and has not destroyed stays there."
+      }
+      return wipe
+        ? "Removed \(name). It destroys what it has of the account once it reaches the hub; `sheaf device list` tells."
+        : "Removed \(name). What is on that machine stays there."
     }
   }
 }

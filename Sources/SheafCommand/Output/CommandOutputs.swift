@@ -60,4 +60,5 @@ struct MemberOutput: Encodable {
 struct RemovedDeviceOutput: Encodable {
   let id: String
   let name: String
+  let wipes: Bool
 }

@@ -31,6 +31,14 @@ extension Accounts {
         if !zones.contains(zone) { findings.append("\(zone): a device without an account") }
         if (try? DeviceKey(try row.blob(2))) == nil { findings.append("\(zone): the key of device \(device) is none") }
       }
+      for row in try connection.query("SELECT zone, device, key FROM wipes") {
+        let (zone, device) = (try row.text(0), try row.text(1))
+        if !zones.contains(zone) { findings.append("\(zone): a removed device without an account") }
+        if devices.contains([zone, device]) { findings.append("\(zone): device \(device) is there and removed") }
+        if (try? DeviceKey(try row.blob(2))) == nil {
+          findings.append("\(zone): the key of removed device \(device) is none")
+        }
+      }
       for row in try connection.query("SELECT zone, device FROM sessions") {
         if !devices.contains([try row.text(0), try row.text(1)]) {
           findings.append("\(try row.text(0)): a session without a device")

@@ -27,6 +27,18 @@ enum AccountTables {
       PRIMARY KEY (zone, device))
     """,
     """
+    CREATE TABLE IF NOT EXISTS wipes (
+      zone TEXT NOT NULL,
+      device TEXT NOT NULL,
+      name TEXT NOT NULL,
+      key BYTEA NOT NULL,
+      added BIGINT NOT NULL,
+      seen BIGINT,
+      asked BIGINT NOT NULL,
+      done BIGINT,
+      PRIMARY KEY (zone, device))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS codes (
       zone TEXT NOT NULL,
       hash BYTEA NOT NULL,

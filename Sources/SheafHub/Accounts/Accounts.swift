@@ -121,6 +121,7 @@ package struct Accounts: Sendable {
       try connection.execute("DELETE FROM nonces WHERE zone = $1", values)
       try connection.execute("DELETE FROM codes WHERE zone = $1", values)
       try connection.execute("DELETE FROM devices WHERE zone = $1", values)
+      try Wipes.destroy(zone, in: &connection)
       try connection.execute("DELETE FROM accounts WHERE zone = $1", values)
       try connection.execute("DELETE FROM handles WHERE handle = $1", [.text(handle)])
     }

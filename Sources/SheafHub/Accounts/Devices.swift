@@ -99,27 +99,38 @@ extension Accounts {
     return nil
   }
 
-  /// The devices of an account, the oldest first.
+  /// The devices of an account, the oldest first, and then those that were removed to destroy what they have of it.
   package func devices(of zone: String) async throws -> [DeviceFacts] {
     try await database.read { connection in
-      try connection.query(
+      let devices = try connection.query(
         "SELECT device, name, added, seen FROM devices WHERE zone = $1 ORDER BY added", [.text(zone)]
-      ).map { row in
-        DeviceFacts(
-          id: try row.text(0), name: try row.text(1), added: Timestamp(nanoseconds: try row.integer(2)).secondsText,
-          seen: try row.optionalInteger(3).map { Timestamp(nanoseconds: $0).secondsText })
-      }
+      ).map { try Self.facts($0, wipe: nil) }
+      return try devices + Wipes.list(zone, in: &connection)
     }
   }
 
-  /// Removes a device, which ends its sessions.
+  /// - Parameter row: Begins with id, name, and when it was added and seen.
+  static func facts(_ row: SQLRow, wipe: WipeFacts?) throws -> DeviceFacts {
+    DeviceFacts(
+      id: try row.text(0), name: try row.text(1), added: Timestamp(nanoseconds: try row.integer(2)).secondsText,
+      seen: try row.optionalInteger(3).map { Timestamp(nanoseconds: $0).secondsText }, wipe: wipe)
+  }
+
+  /// Removes a device, which ends its sessions. One that was removed to be wiped is forgotten; what it has and has not
+  /// destroyed yet stays there, if it does not ask before.
   ///
-  /// - Throws: ``HubError`` of kind `notFound`.
-  package func removeDevice(_ device: String, of zone: String) async throws {
+  /// - Parameter wipes: Whether it is to destroy what it has of the account once it asks for a session.
+  /// - Throws: ``HubError`` of kind `notFound`, and of kind `conflict` if too many are to be wiped already.
+  package func removeDevice(_ device: String, of zone: String, wipes: Bool = false) async throws {
     let now = clock.now
     try await database.write { connection in
       _ = try Self.take(zone, in: &connection)
       let values: [SQLValue] = [.text(zone), .text(device)]
+      if try Wipes.isKnown(device, of: zone, in: &connection) {
+        if !wipes { try Wipes.forget(device, of: zone, in: &connection) }
+        return
+      }
+      if wipes { try Wipes.ask(device, of: zone, at: now, in: &connection) }
       guard try connection.execute("DELETE FROM devices WHERE zone = $1 AND device = $2", values) == 1 else {
         throw HubError(.notFound, "the account has no such device")
       }

@@ -23,24 +23,32 @@ package struct Caller: Hashable, Sendable {
 }
 
 extension Accounts {
+  static let refusal = HubError(.unauthorized, "the device is unknown, or what it signed is something else")
+
   /// A nonce for one session. It costs the store nothing.
   package func challenge() -> Challenge { nonces.make(now: clock.now) }
 
   /// Begins a session of an hour for a device that proves itself.
   ///
-  /// - Throws: ``HubError`` of kind `unauthorized`, whatever was wrong with the proof.
+  /// - Throws: ``HubError`` of kind `unauthorized`, whatever was wrong with the proof, and of kind `wiped` for a device
+  ///   that is to destroy what it has.
   package func beginSession(_ request: SessionRequest) async throws -> SessionToken {
-    let refusal = HubError(.unauthorized, "the device is unknown, or what it signed is something else")
-    let now = clock.now
+    let (now, refusal) = (clock.now, Self.refusal)
     guard addresses.contains(request.address), let nonce = nonces.check(request.nonce, now: now),
       let id = UUID(uuidString: request.zone), id.uuidString.lowercased() == request.zone,
       UUID(uuidString: request.device) != nil
     else { throw refusal }
     let (zone, device) = (request.zone, request.device)
-    let known = try await database.read { connection in try Self.key(of: device, zone: zone, in: &connection) }
-    guard let known, let key = try? DeviceKey(known),
-      key.verifies(request.signature, of: .session, address: request.address, secret: request.nonce)
-    else { throw refusal }
+    let (known, wiped) = try await database.read { connection in
+      (
+        try Self.key(of: device, zone: zone, in: &connection),
+        try Wipes.key(of: device, zone: zone, in: &connection)
+      )
+    }
+    if known == nil, let wiped, Self.isProven(request, .session, by: wiped) {
+      throw HubError(.wiped, "the device was removed from the account, and is to destroy what it has of it")
+    }
+    guard let known, Self.isProven(request, .session, by: known) else { throw refusal }
     let token = ZonedSecret(zone: id, length: ZonedSecret.tokenLength)
     let expires = Timestamp(seconds: now.seconds + Self.sessionLifetime)
     try await database.write { connection in

@@ -84,7 +84,7 @@ package struct StoreMove: Sendable {
       for statement: StaticString in [
         "DELETE FROM sessions WHERE zone = $1", "DELETE FROM nonces WHERE zone = $1",
         "DELETE FROM codes WHERE zone = $1", "DELETE FROM devices WHERE zone = $1",
-        "DELETE FROM accounts WHERE zone = $1",
+        "DELETE FROM wipes WHERE zone = $1", "DELETE FROM accounts WHERE zone = $1",
       ] {
         try connection.execute(statement, [.text(zone)])
       }

@@ -34,13 +34,13 @@ extension HubRoutes {
     add(
       "v1/devices/:device", to: routes,
       [
-        .delete: { _, context in
+        .delete: { request, context in
           let caller = try context.requireCaller()
           let device = context.parameters.get("device") ?? ""
           guard let id = UUID(uuidString: device), id.uuidString.lowercased() == device else {
             throw HubError(.notFound, "the account has no such device")
           }
-          try await accounts.removeDevice(device, of: caller.zone)
+          try await accounts.removeDevice(device, of: caller.zone, wipes: try request.flag("wipe"))
           watch.end { $0.zone == caller.zone && $0.device == device }
           await hub.courier.deliver(from: caller.zone)
           return Response(status: .noContent)

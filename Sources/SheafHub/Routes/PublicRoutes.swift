@@ -7,7 +7,8 @@ extension HubRoutes {
   /// The version of the interface.
   private static let api = 1
 
-  /// The requests that anybody may make: which hub this is, whether it works, becoming a device, beginning a session.
+  /// The requests that anybody may make: which hub this is, whether it works, becoming a device, beginning a session,
+  /// telling that a removed device is wiped.
   func addPublicRoutes(to routes: some RouterMethods<HubContext>) {
     let accounts = hub.accounts
     add(
@@ -31,6 +32,14 @@ extension HubRoutes {
         .post: { request, _ in
           let asked = try await request.json(SessionRequest.self, upTo: Self.smallBody)
           return try .json(try await accounts.beginSession(asked), status: .created)
+        }
+      ])
+    add(
+      "v1/wipes", to: routes,
+      [
+        .post: { request, _ in
+          try await accounts.noteWiped(try await request.json(SessionRequest.self, upTo: Self.smallBody))
+          return Response(status: .noContent)
         }
       ])
     add(

@@ -101,6 +101,13 @@ extension Request {
   /// A parameter of the query; nil where it is absent.
   func parameter(_ name: String) -> String? { uri.queryParameters[name[...]].map(String.init) }
 
+  /// A parameter that is `true` or `false`; false where it is absent.
+  func flag(_ name: String) throws -> Bool {
+    guard let text = parameter(name) else { return false }
+    guard let isSet = Bool(text) else { throw HubError(.invalid, "\(name): neither true nor false") }
+    return isSet
+  }
+
   /// A parameter that is a number from 0 to `limit`; nil where it is absent.
   func number(_ name: String, upTo limit: Int64 = .max) throws -> Int64? {
     guard let text = parameter(name) else { return nil }

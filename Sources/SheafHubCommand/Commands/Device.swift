@@ -20,7 +20,10 @@ struct DeviceCommand: AsyncParsableCommand {
         let devices = try await accounts.devices(of: try await accounts.zone(of: handle))
         if json { return try JSONOutput.print(devices) }
         for device in devices {
-          print("\(device.id)\t\(device.name.escapingControls)\tadded \(device.added)\tseen \(device.seen ?? "never")")
+          let wipe = device.wipe.map { $0.done.map { "\twiped \($0)" } ?? "\tto be wiped" } ?? ""
+          print(
+            "\(device.id)\t\(device.name.escapingControls)\tadded \(device.added)\tseen \(device.seen ?? "never")\(wipe)"
+          )
         }
       }
     }
@@ -33,11 +36,13 @@ struct DeviceCommand: AsyncParsableCommand {
     @OptionGroup var hub: HubOption
     @Argument(help: "The account's handle.") var handle: AccountHandle
     @Argument(help: "The machine's id, as device list tells it.") var device: String
+    @Flag(help: "Has it destroy what it has of the account, once it reaches the hub.") var wipe = false
 
     func run() async throws {
       try await hub.withHub { open in
         let accounts = open.hub.accounts
-        try await accounts.removeDevice(device.lowercased(), of: try await accounts.zone(of: handle))
+        try await accounts.removeDevice(
+          device.lowercased(), of: try await accounts.zone(of: handle), wipes: wipe)
       }
     }
   }

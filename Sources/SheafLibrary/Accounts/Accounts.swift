@@ -101,6 +101,7 @@ extension Library {
         try change.rows.deleteItem(item)
       }
       try change.rows.deleteWebhooks(of: account.id)
+      try change.rows.setWipe(nil, of: account.id)
       try change.rows.deleteAccount(account.id)
       try change.rows.forgetDefault(account)
       change.whenRecorded { [self] in

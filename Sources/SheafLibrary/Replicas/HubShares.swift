@@ -131,13 +131,7 @@ extension Library: SharedReplicaInterface {
           place == hub || inboxes.contains(where: { $0.entry.share == share && $0.hub == place }),
           !joined.contains(where: { $0.entry.share == share && $0.account == account && $0.hub == place })
         else { continue }
-        if let other = joined.first(where: { $0.entry.share == share && $0.hub == place })?.account {
-          // Another account of this library goes on with it.
-          var handed = row
-          handed.reader = other
-          let final = handed
-          try makeChange(.replica) { try $0.rows.update(final) }
-        } else {
+        if try !handOver(row, to: joined.first { $0.entry.share == share && $0.hub == place }) {
           duties.ended.append(FollowedShare(share: share, account: row.account))
         }
       }
@@ -169,6 +163,28 @@ extension Library: SharedReplicaInterface {
       }
       return duties
     }
+  }
+
+  /// Hands the shares of others that an account reads to other accounts of this library that take part in them.
+  ///
+  /// - Returns: those in which nobody else here takes part.
+  func handOverShares(of account: Int64) throws -> [FollowedShare] {
+    let joined = try inboxes().filter { $0.entry.acceptance == .accepted && $0.account != account }
+    return try read { try $0.replicas() }.filter { $0.reader == account }.compactMap { row in
+      guard let share = WireID(bytes: row.zone) else { return nil }
+      let isHanded = try handOver(row, to: joined.first { $0.entry.share == share && $0.hub == row.hub })
+      return isHanded ? nil : FollowedShare(share: share, account: row.account)
+    }
+  }
+
+  /// Has another account of this library go on with a share; returns whether there is one.
+  private func handOver(_ row: ReplicaRow, to other: Invited?) throws -> Bool {
+    guard let other else { return false }
+    var handed = row
+    handed.reader = other.account
+    let final = handed
+    try makeChange(.replica) { try $0.rows.update(final) }
+    return true
   }
 
   /// The account that has what is shared; nil where nothing of it is here yet.

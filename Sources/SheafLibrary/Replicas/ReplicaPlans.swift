@@ -31,6 +31,11 @@ extension Library: ReplicaInterface {
           .exists, subject: "\(try handle(account))", reason: "is connected to a hub already",
           advice: "disconnect it before: sheaf disconnect --as \(try handle(account))")
       }
+      if let wipe = try read({ try $0.wipe(of: account) }), wipe.state == .begun {
+        throw SheafError(
+          .busy, subject: "\(try handle(account))", reason: "is still being wiped from this machine",
+          advice: "wait until `sheaf status` says that it is done")
+      }
       try settleSessions()
       // What was done before is told by this library, as ever.
       try settleEvents(all: true)
@@ -43,6 +48,7 @@ extension Library: ReplicaInterface {
         try change.rows.forgetSentVersions(of: account)
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
+        try change.rows.setWipe(nil, of: account)
         change.whenRecorded { [self] in connectedAccounts.insert(account) }
       }
     }
@@ -68,13 +74,18 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         for replica in followed { try endLog(of: replica.account, change) }
         try endLog(of: account, change)
-        try change.rows.deleteReplica(account)
-        try change.rows.setPace(ReplicaPace(), of: account)
-        try forgetReplicaDevice(of: account, change)
-        if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
-        change.whenRecorded { [self] in connectedAccounts.remove(account) }
+        try endReplica(of: account, change)
       }
     }
+  }
+
+  /// Forgets what an account and its hub agreed on.
+  func endReplica(of account: Int64, _ change: Change) throws {
+    try change.rows.deleteReplica(account)
+    try change.rows.setPace(ReplicaPace(), of: account)
+    try forgetReplicaDevice(of: account, change)
+    if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
+    change.whenRecorded { [self] in connectedAccounts.remove(account) }
   }
 
   /// The handle of an account that is connected, or was.

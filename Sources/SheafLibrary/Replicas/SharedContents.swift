@@ -279,7 +279,9 @@ extension Library {
   // MARK: - The end
 
   /// Ends a share of which nobody here is a part any more: it is out of sight at once, and then leaves this machine.
-  package func endShare(_ share: FollowedShare) throws {
+  ///
+  /// - Parameter keepsUnsent: Whether what was saved here, and is not at the hub, becomes its author's own (rule 2).
+  package func endShare(_ share: FollowedShare, keepsUnsent: Bool = true) throws {
     collectMapped(ofOwner: share.account) { _ in true }
     try locked {
       let active = shares.all.filter {
@@ -290,15 +292,28 @@ extension Library {
         try makeChange(.share) { try stop(each, inode, actor: each.owner, $0) }
       }
     }
-    guard let (key, documents) = locked({ accountTable[share.account].map { ($0.key, $0.documents) } }) else {
-      return
+    if keepsUnsent { try forEachUnsent(of: share.account) { try rescue($0, in: share) } }
+    try destroyAll(of: share.account)
+    try locked { try makeChange(.replica, freesSpace: true) { try $0.rows.deleteReplica(share.account) } }
+  }
+
+  /// Destroys all that an account has on this machine, with its history, and all that was deleted. What it gets
+  /// meanwhile may stay.
+  func destroyAll(of account: Int64) throws {
+    completeSaves()
+    let found = locked { accountTable[account].map { (key: $0.key, documents: $0.documents, last: numbers.ino) } }
+    guard let found else { return }
+    var (isAny, hash) = (false, Int64(0))
+    while true {
+      let rows = try locked { try read { try $0.listing(found.documents, after: hash, limit: Self.notedAtOnce) } }
+      for row in rows where row.inode.ino <= found.last {
+        if try destroyHere(account, { try inodes[row.inode.ino] ?? inode(row.inode.ino) }) { isAny = true }
+      }
+      guard rows.count >= Self.notedAtOnce, let last = rows.last else { break }
+      hash = last.hash
     }
-    try forEachUnsent(of: share.account) { try rescue($0, in: share) }
-    while let name = try locked({ try read { try $0.listing(documents, after: 0, limit: 1) }.first?.name }) {
-      try purge(ItemPath(account: key, bytes: Array("Documents/".utf8) + name), version: nil)
-    }
-    _ = try emptyTrash(key, below: nil, TrashSelection()) { _ in }
-    try locked { try makeChange(.replica) { try $0.rows.deleteReplica(share.account) } }
+    if isAny { try freePurged() }
+    _ = try emptyTrash(found.key, below: nil, TrashSelection()) { _ in }
   }
 
   /// Destroys items on this machine alone, with all that is in them.
@@ -310,8 +325,14 @@ extension Library {
 
   /// - Returns: whether it was here.
   private func destroyHere(_ id: WireID, _ account: Int64) throws -> Bool {
+    try destroyHere(account) { try replicaInode(id, of: account) }
+  }
+
+  /// - Parameter find: What is to be destroyed; nil where it is not here.
+  /// - Returns: whether it was here.
+  private func destroyHere(_ account: Int64, _ find: () throws -> Inode?) throws -> Bool {
     let names = try locked { () -> [(folder: Int64, name: [UInt8])] in
-      guard let inode = try replicaInode(id, of: account), inode.row.nlink > 0, !inode.isFolder else { return [] }
+      guard let inode = try find(), inode.row.nlink > 0, !inode.isFolder else { return [] }
       return try read { try $0.names(of: inode.ino) }
     }
     for place in names.dropFirst() { try unlink(place.folder, place.name, .replica(account)) }
@@ -321,7 +342,7 @@ extension Library {
         try settleSessions()
         try settleEvents(all: true)
         if !isHere {
-          guard let inode = try replicaInode(id, of: account), let top = try purgeTarget(inode) else { return }
+          guard let inode = try find(), let top = try purgeTarget(inode) else { return }
           purge = Purge(path: try ItemPath(account: key(account), "Documents"), top: top, caller: .replica(account))
           isHere = true
         }

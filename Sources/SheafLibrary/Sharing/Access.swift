@@ -55,6 +55,9 @@ extension Library {
 
   /// Checks that who opened a file may still do something with it.
   func allow(_ operation: ShareOperation, _ file: OpenFile) throws {
+    if file.inode.isWiped {
+      throw SheafError(.accessDenied, reason: "this machine was removed from the account, and is wiped of it")
+    }
     guard let account = file.account, account != file.inode.row.owner else { return }
     guard let participant = try participant(account, in: file.inode), Self.allows(operation, participant) else {
       throw Self.denied

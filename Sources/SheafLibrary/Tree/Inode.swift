@@ -23,6 +23,8 @@ final class Inode {
   var replacer: Int32?
   /// The share that it was in when it lost its row.
   var orphanShare: Int64?
+  /// Whether it goes with all that its owner has on this machine, so that open files give access to it no more.
+  var isWiped = false
   /// Whether the access time waits to be stored.
   var hasNewAccessTime = false
   /// Extended attributes of one without a row.

@@ -238,7 +238,9 @@ private struct HubFlow: EventFlow {
     } catch let failure as HubFailure where failure.kind == .refused(.gone) || failure.kind == .refused(.notFound) {
       throw failure
     } catch {
-      if let failure = error as? HubFailure, failure.kind == .deviceRemoved { link.lost(failure) }
+      if let failure = error as? HubFailure, [.deviceRemoved, .deviceWiped].contains(failure.kind) {
+        link.lost(failure)
+      }
       return try await described { throw error }
     }
   }

@@ -89,7 +89,7 @@ struct Mending {
       """
       UPDATE inodes SET item = NULL WHERE item NOT BETWEEN 1 AND \(highest);
       UPDATE items SET version = 0, last_version = 0 WHERE last_version NOT BETWEEN 0 AND \(highest) OR version < 0;
-      DELETE FROM settings WHERE key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'change')
+      DELETE FROM settings WHERE key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'change')
         AND (typeof(value) <> 'integer' OR value NOT BETWEEN 0 AND \(highest));
       """)
   }

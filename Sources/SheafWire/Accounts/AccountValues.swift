@@ -79,14 +79,15 @@ public struct Challenge: Hashable, Sendable, Codable {
   }
 }
 
-/// `POST /v1/sessions`: a device begins a session.
+/// `POST /v1/sessions`: a device begins a session. `POST /v1/wipes`: one that was removed tells that what it had of the
+/// account is destroyed.
 public struct SessionRequest: Hashable, Sendable, Codable {
   public let zone: String
   public let device: String
   public let nonce: String
   /// The hub's address as the device dialled it.
   public let address: String
-  /// The signature of a ``DeviceProof`` with purpose `session`, as DER.
+  /// The signature of a ``DeviceProof`` with purpose `session`, or `wipe`, as DER.
   public let signature: Data
 
   public init(zone: String, device: String, nonce: String, address: String, signature: Data) {
@@ -148,12 +149,15 @@ public struct DeviceFacts: Hashable, Sendable, Codable {
   public let added: String
   /// When it last began a session; null where it has not yet.
   public let seen: String?
+  /// How far it is with destroying what it has of the account, if it was removed for that; none for a device.
+  public let wipe: WipeFacts?
 
-  public init(id: String, name: String, added: String, seen: String?) {
+  public init(id: String, name: String, added: String, seen: String?, wipe: WipeFacts? = nil) {
     self.id = id
     self.name = name
     self.added = added
     self.seen = seen
+    self.wipe = wipe
   }
 
   public func encode(to encoder: any Encoder) throws {
@@ -162,10 +166,31 @@ public struct DeviceFacts: Hashable, Sendable, Codable {
     try container.encode(name, forKey: .name)
     try container.encode(added, forKey: .added)
     try container.encode(seen, forKey: .seen)
+    try container.encodeIfPresent(wipe, forKey: .wipe)
   }
 }
 
-/// `GET /v1/devices`: the devices of the session's account, the oldest first.
+/// How far a removed device is with destroying what it has of the account.
+public struct WipeFacts: Hashable, Sendable, Codable {
+  /// When it was asked for, RFC 3339 in UTC.
+  public let asked: String
+  /// When the device told that it is done; null where it has not yet.
+  public let done: String?
+
+  public init(asked: String, done: String?) {
+    self.asked = asked
+    self.done = done
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(asked, forKey: .asked)
+    try container.encode(done, forKey: .done)
+  }
+}
+
+/// `GET /v1/devices`: the devices of the session's account, the oldest first, and then those that were removed to destroy
+/// what they have of it.
 public struct DeviceList: Hashable, Sendable, Codable {
   public let devices: [DeviceFacts]
 

@@ -12,6 +12,8 @@ public struct DeviceProof: Hashable, Sendable {
     case enroll
     /// To begin a session.
     case session
+    /// To tell that what the device had of the account is destroyed.
+    case wipe
     /// To deposit a key that stands for the device in a share of another hub.
     case deposit
     /// To begin a session for one share at another hub than the device's own.

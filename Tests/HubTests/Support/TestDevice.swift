@@ -22,11 +22,12 @@ struct TestDevice: Sendable {
   }
 
   func session(
-    _ device: EnrolledDevice, _ challenge: Challenge, at address: String = TestHub.address
+    _ device: EnrolledDevice, _ challenge: Challenge, at address: String = TestHub.address,
+    purpose: DeviceProof.Purpose = .session
   ) throws -> SessionRequest {
     SessionRequest(
       zone: device.zone, device: device.device, nonce: challenge.nonce, address: address,
-      signature: try sign(.session, address: address, challenge.nonce))
+      signature: try sign(purpose, address: address, challenge.nonce))
   }
 }
 
