@@ -89,10 +89,7 @@ struct ItemTarget: Sendable {
   }
 
   private static func refuseReadOnly(_ mount: MountInfo) throws(SheafError) {
-    guard mount.readOnly else { return }
-    throw SheafError(
-      .readOnly, subject: mount.mountpoint, reason: "is mounted read-only, and commands change nothing through it",
-      advice: "use a mount that can be written")
+    if mount.readOnly { throw LibraryChoice.readOnly(mount.mountpoint) }
   }
 }
 

@@ -92,6 +92,13 @@ extension LibraryAPI {
       guard backup.file.hasPrefix("/") else {
         throw SheafError(.invalid, subject: backup.file.printable, reason: "is not an absolute path")
       }
+      // Each page would be a change of the library that is being copied, and this process would wait for itself.
+      let folder = backup.file.lastIndex(of: "/").map { String(backup.file[...$0]) } ?? "/"
+      guard await mounts?.contains(folder: folder) != true else {
+        throw SheafError(
+          .invalid, subject: backup.file.printable, reason: "is in a mount of the library itself",
+          advice: "name a file outside of it, best on another disk")
+      }
       return try await job { progress in
         try library.backup(to: backup.file, progress: progress)
         return backup

@@ -15,6 +15,9 @@ package protocol MountController: Sendable {
   ///   `inputOutput` if it is unmounted and not all could be saved.
   func unmount(mountpoint: String, lazy: Bool) async throws -> Int
 
+  /// Whether an existing folder is in one of these mounts, by whatever path.
+  func contains(folder: String) async -> Bool
+
   /// The mounts that are up.
   func mounts() async -> [MountInfo]
 }

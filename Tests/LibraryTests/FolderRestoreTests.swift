@@ -30,6 +30,35 @@ struct FolderRestoreTests {
       })
   }
 
+  /// Who takes one of two names away has moved nothing.
+  @Test func aNameThatSomebodyTookFromSeveralIsNoMove() throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/w", "Shared/alice@example.com/w")
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir(team)
+        try people.share(team, with: [(.bob, .readWrite)])
+        for name in ["h1", "moved"] { try alice.save("\(team)/\(name)", name) }
+        people.clock.advance(60)
+        try alice.link("\(team)/h1", "\(team)/h2")
+      }
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try people.as(.bob) { (bob) throws in
+        try bob.unlink("\(seen)/h1")
+        try bob.rename("\(seen)/moved", "\(seen)/m1")
+        people.clock.advance(60)
+        try bob.rename("\(seen)/m1", "\(seen)/m2")
+      }
+      people.clock.advance(60)
+      let done = try restore(people, .alice, team, time, by: .bob)
+      #expect(words(done) == ["leave Documents/w/h2", "move Documents/w/m2 Documents/w/moved"])
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.present(team) == ["h2": "h1", "moved": "moved"])
+      }
+    }
+  }
+
   /// What comes back into a share was elsewhere in between, and what it was there is nobody's to see.
   @Test func participantsSeeNothingOfWhatWasElsewhere() throws {
     try People.story { people in

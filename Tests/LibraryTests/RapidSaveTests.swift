@@ -63,6 +63,34 @@ struct RapidSaveTests {
     }
   }
 
+  /// A person saves what a program rewrites all the time, and one what a script's programs do.
+  @Test func aPersonsSavesStayBesideAProgram() throws {
+    for isScript in [false, true] {
+      var saves = RapidSaves()
+      var (time, number, kept): (Int64, Int64, [Int64]) = (1_000, 0, [])
+      func save(_ process: Int32) {
+        number += 1
+        saves.note(
+          .init(
+            item: 1, number: number, time: Timestamp(nanoseconds: time), author: 1, process: process, size: 1, event: 0)
+        )
+      }
+      for turn in 0..<200 {
+        save(isScript ? Int32(100 + turn) : 100)
+        time += 300_000_000
+        if turn % 13 == 12, !isScript {
+          // A program of its own each time, in the middle of the others.
+          save(Int32(1_000 + turn))
+          kept.append(number)
+          time += 1_000
+        }
+      }
+      let surplus = Set(saves.takeSurplus(.max, at: Timestamp(nanoseconds: time)).map(\.number))
+      #expect(surplus.isDisjoint(with: kept))
+      #expect(surplus.count >= 185 && surplus.count <= 189)
+    }
+  }
+
   @Test func allStayWhereTheyAreToBeKept() throws {
     try withLibrary(.keep) { fixture, save in
       for number in 1...60 { try save("\(number)") }

@@ -21,6 +21,25 @@ import Testing
     }
   }
 
+  /// The process would wait for itself, and everybody for it.
+  @Test func aCopyInTheLibrarysOwnMountIsRefused() throws {
+    try withMount { library in
+      try library.shell("mkdir folder && echo text > document")
+      let bound = try library.folder.folder("bound")
+      let isBound = TestUser.isRoot
+      if isBound { try Command(["mount", "--bind", "\(library.documents)/folder", bound]).succeed() }
+      defer { if isBound { _ = try? Command(["umount", bound]).run() } }
+      let places = [library.mountpoint, library.documents, "\(library.documents)/folder"] + (isBound ? [bound] : [])
+      for place in places {
+        let refused = try library.sheaf(
+          "backup", "\(place)/copy.sqlite", "--library", library.library, limit: .seconds(20))
+        #expect(refused.status == 1 && refused.errorText.contains("is in a mount of the library itself"), "\(refused)")
+      }
+      #expect(try library.shell("ls -A . folder; cat document").text == ".:\ndocument\nfolder\n\nfolder:\ntext")
+      try library.sheafSucceeds("backup", "\(library.folder.path)/copy.sqlite", "--library", library.library)
+    }
+  }
+
   @Test(.enabled(if: TestUser.isRoot, "a disk of its own needs root"))
   func aBackupOnADiskThatCannotBeWrittenIsMountedAndChecked() throws {
     try withMount { library in

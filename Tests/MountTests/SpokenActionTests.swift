@@ -80,6 +80,9 @@ import Testing
         no participant set plans bob@example.com --can view; no participant remove plans bob@example.com
         no invite plans --one-time; no requests block plans bob@example.com; no comment plans Hello; no resolve plans/a
         no notices --clear; no accept "$(url plans)"
+        no account add kim@example.com; no account remove bob@example.com; no compact
+        no library set --rapid-saves keep; no disconnect; no device add; no device remove x; no sync --pause
+        "$SHEAF" account list >/dev/null; "$SHEAF" library show >/dev/null
         same "$(facts)" "$before"
         """)
     }

@@ -166,5 +166,7 @@ private actor FakeMounts: MountController {
     return live.count
   }
 
+  func contains(folder: String) async -> Bool { live.contains { folder.hasPrefix($0.mountpoint + "/") } }
+
   func mounts() async -> [MountInfo] { live }
 }

@@ -14,6 +14,8 @@ package struct MountTable: Sendable {
     package let type: String
     /// The mounted thing: a device, or what the file system says of itself.
     package let source: [UInt8]
+    /// Whether nothing can be changed by it.
+    package let isReadOnly: Bool
 
     /// The mount point as text.
     var path: String { String(decoding: mountpoint, as: UTF8.self) }
@@ -39,7 +41,10 @@ package struct MountTable: Sendable {
       return Entry(
         id: String(decoding: fields[0], as: UTF8.self), device: String(decoding: fields[2], as: UTF8.self),
         root: Self.unescaped(fields[3]), mountpoint: Self.unescaped(fields[4]),
-        type: String(decoding: fields[dash + 1], as: UTF8.self), source: Self.unescaped(fields[dash + 2]))
+        type: String(decoding: fields[dash + 1], as: UTF8.self), source: Self.unescaped(fields[dash + 2]),
+        isReadOnly: ([fields[5]] + fields[(dash + 3)...]).contains { options in
+          options.split(separator: UInt8(ascii: ",")).contains { $0.elementsEqual("ro".utf8) }
+        })
     }
   }
 
@@ -58,6 +63,15 @@ package struct MountTable: Sendable {
   /// All places where the file system of `entry` is mounted.
   package func mountpoints(sharing entry: Entry) -> [[UInt8]] {
     entries.filter { $0.device == entry.device && $0.type == entry.type }.map(\.mountpoint)
+  }
+
+  /// The mounts of a superblock.
+  ///
+  /// - Parameter device: `st_dev` of stat(2), of which makedev(3) says what lies where.
+  package func entries(ofDevice device: UInt64) -> [Entry] {
+    let major = (device >> 8) & 0xFFF | (device >> 32) & 0xFFFF_F000
+    let minor = device & 0xFF | (device >> 12) & 0xFFFF_FF00
+    return entries.filter { $0.device == "\(major):\(minor)" }
   }
 
   /// Whether a path is a folder's or leads to something below it.

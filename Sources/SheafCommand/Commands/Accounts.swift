@@ -29,7 +29,7 @@ struct AccountCommand: AsyncParsableCommand {
 
     func run() async throws {
       let handle = try AccountHandle(handle)
-      let location = try LibraryChoice.location(named: library.file)
+      let location = try LibraryChoice.location(named: library.file, changing: true)
       let account = try await LibraryConnection.with(location, creating: true) { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
         return try await connection.client.addAccount(handle, name: name)
@@ -80,7 +80,7 @@ struct AccountCommand: AsyncParsableCommand {
 
     func run() async throws {
       let handle = try AccountHandle(handle)
-      let location = try LibraryChoice.location(named: library.file)
+      let location = try LibraryChoice.location(named: library.file, changing: true)
       let account = try await LibraryConnection.with(location) { connection in
         let account = try await connection.client.accounts().first { $0.handle == handle }
         try await connection.client.removeAccount(handle)

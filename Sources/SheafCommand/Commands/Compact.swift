@@ -16,7 +16,7 @@ struct Compact: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let location = try LibraryChoice.location(named: library.file)
+    let location = try LibraryChoice.location(named: library.file, changing: true)
     let report = try await LibraryConnection.with(location) { connection in
       try await ProgressLine.during("Compacting") { try await connection.client.compact(progress: $0) }
     }

@@ -42,7 +42,7 @@ struct Connect: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let location = try LibraryChoice.location(named: library.file)
+    let location = try LibraryChoice.location(named: library.file, changing: true)
     let request = ConnectionRequest(link: link, device: try name ?? Self.hostName())
     // No library is made for a link that is no good.
     if NewLibrary.wouldBeMade(at: location) { try check(try await LinkPreview.ask(request)) }
@@ -110,7 +110,7 @@ struct Disconnect: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let location = try LibraryChoice.location(named: library.file)
+    let location = try LibraryChoice.location(named: library.file, changing: true)
     let end = try await LibraryConnection.with(location) { connection in
       let account = try await ConnectedAccount.find(connection.client, try library.account())
       return try await connection.client.disconnect(account, discardsUnsent: discardUnsent)
@@ -163,7 +163,7 @@ struct SyncCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let location = try LibraryChoice.location(named: library.file)
+    let location = try LibraryChoice.location(named: library.file, changing: pause || resume || limit != nil)
     let status = try await LibraryConnection.with(location) { connection in
       let (client, account) = (
         connection.client, try await ConnectedAccount.find(connection.client, try library.account())
@@ -203,7 +203,7 @@ struct DeviceCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-      let location = try LibraryChoice.location(named: library.file)
+      let location = try LibraryChoice.location(named: library.file, changing: true)
       let link = try await LibraryConnection.with(location) { connection in
         let account = try await ConnectedAccount.find(connection.client, try library.account())
         return try await connection.client.addDevice(to: account)
@@ -270,7 +270,7 @@ struct DeviceCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-      let location = try LibraryChoice.location(named: library.file)
+      let location = try LibraryChoice.location(named: library.file, changing: true)
       let removed = try await LibraryConnection.with(location) { connection in
         let account = try await ConnectedAccount.find(connection.client, try library.account())
         let devices = try await connection.client.devices(of: account)

@@ -99,7 +99,7 @@ struct LibraryCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let location = try LibraryChoice.location(named: library.file)
+      let location = try LibraryChoice.location(named: library.file, changing: true)
       let change = SettingsChange(
         publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
         rapidSaves: rapidSaves, keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds,

@@ -1,6 +1,8 @@
+import Glibc
 import Logging
 import SheafLibrary
 import SheafModel
+import SheafMount
 import SheafService
 
 /// A mount that is up.
@@ -141,6 +143,16 @@ actor ProcessMounts: MountController {
     }
     if live[mountpoint]?.number == number {
       logger.notice("goes on in another mount namespace", metadata: ["mountpoint": "\(mountpoint)"])
+    }
+  }
+
+  func contains(folder: String) async -> Bool {
+    guard !live.isEmpty, let table = try? MountTable.current() else { return false }
+    // The threads of the mounts answer, which wait for nothing here.
+    var status = stat()
+    guard stat(folder, &status) == 0 else { return false }
+    return table.entries(ofDevice: UInt64(status.st_dev)).contains { entry in
+      entry.isSheaf && live.keys.contains { Array($0.utf8) == entry.mountpoint }
     }
   }
 

@@ -8,11 +8,13 @@ enum LibraryChoice {
   /// The library of `--library`, otherwise of `SHEAF_LIBRARY`, otherwise of the mount that the working directory is in,
   /// otherwise the person's own.
   ///
-  /// - Parameter environment: The value of a variable; an empty one counts as absent.
+  /// - Parameters:
+  ///   - changing: Whether the command changes the library, which it does not through a mount that is read-only.
+  ///   - environment: The value of a variable; an empty one counts as absent.
   /// - Throws: ``SheafError``: `notFound` if a library is named in a folder that does not exist. Sheaf does not make
-  ///   the folder: it may be on a disk that is not mounted.
+  ///   the folder: it may be on a disk that is not mounted. `readOnly`.
   static func location(
-    named file: String?, environment: (String) -> String? = Environment.value
+    named file: String?, changing: Bool = false, environment: (String) -> String? = Environment.value
   ) throws(SheafError) -> LibraryLocation {
     if let path = file ?? environment("SHEAF_LIBRARY") {
       let location = try location(path: path)
@@ -27,10 +29,18 @@ enum LibraryChoice {
     if let here = try? SystemPath.workingDirectory(), let mount = try? MountTable.current().entry(containing: here),
       mount.isSheaf
     {
+      if changing, mount.isReadOnly { throw readOnly(mount.mountpoint.readable) }
       return try location(path: mount.source.readable)
     }
     let own = try LibraryLocation.ownPath(data: environment("XDG_DATA_HOME"), home: try home(environment))
     return try location(path: own)
+  }
+
+  /// The failure of a command that would change something through a read-only mount.
+  static func readOnly(_ mountpoint: String) -> SheafError {
+    SheafError(
+      .readOnly, subject: mountpoint.printable,
+      reason: "is mounted read-only, and commands change nothing through it", advice: "use a mount that can be written")
   }
 
   /// The folder of the keys of this machine's devices, by the XDG Base Directory Specification.

@@ -33,6 +33,12 @@ struct EditingSession {
   /// Handles that wrote.
   var writers: [UInt64: SessionWriter] = [:]
 
+  /// The process that wrote; 0 where several did.
+  var process: Int32 {
+    let processes = Set(writers.values.map(\.process))
+    return processes.count == 1 ? processes.first ?? 0 : 0
+  }
+
   /// Whether all that was written is kept and waits to be stored.
   var isKept: Bool { kept != nil && dirtySince == nil }
 }
@@ -72,4 +78,6 @@ struct EndedSession {
   let version: VersionRow
   let item: ItemRow
   let inode: InodeRow
+  /// The process that wrote; 0 where several did.
+  let process: Int32
 }

@@ -197,7 +197,7 @@ extension Library {
         } else if ends, result.number != nil, let item = result.item {
           var ended = version
           ended.isOpen = false
-          try logSave(ended, of: item, inode: row, change)
+          try logSave(ended, of: item, inode: row, by: session.process, change)
         }
       }
       if row.content != inode.row.content { try endOthers(than: draft, of: inode, change) }
@@ -296,7 +296,7 @@ extension Library {
     guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
     try change.rows.closeVersion(item.id, number, cause: session.cause)
     if let version = try change.rows.version(item.id, number) {
-      try logSave(version, of: item, inode: inode.row, change)
+      try logSave(version, of: item, inode: inode.row, by: session.process, change)
     }
     let content = inode.row.content ?? .empty
     change.whenRecorded { [self] in
@@ -370,7 +370,7 @@ extension Library {
     let version = VersionRow(
       item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
       cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
-    sessions.insert(EndedSession(version: version, item: item, inode: inode.row))
+    sessions.insert(EndedSession(version: version, item: item, inode: inode.row, process: session.process))
     maintenance.wake()
     maintenance.endSessionsSoon()
   }
@@ -382,7 +382,7 @@ extension Library {
       try change.rows.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
       // The item may have gone with its history meanwhile.
       if let item = try change.rows.item(ended.item.id) {
-        try logSave(ended.version, of: item, inode: ended.inode, change)
+        try logSave(ended.version, of: item, inode: ended.inode, by: ended.process, change)
       }
     }
     let count = sessions.ended.count

@@ -116,8 +116,12 @@ extension Library {
   }
 
   /// Logs the end of a session: `edit`, or nothing if `created` will have the version.
-  func logSave(_ version: VersionRow, of item: ItemRow, inode: InodeRow, _ change: Change) throws {
-    noteRapidSave(version, of: item, change)
+  ///
+  /// - Parameter process: The one that saved; 0 where that is not one, or not known.
+  func logSave(
+    _ version: VersionRow, of item: ItemRow, inode: InodeRow, by process: Int32, _ change: Change
+  ) throws {
+    noteRapidSave(version, of: item, by: process, change)
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
@@ -135,7 +139,7 @@ extension Library {
   }
 
   /// Notes a version that ended, for upkeep to thin.
-  private func noteRapidSave(_ version: VersionRow, of item: ItemRow, _ change: Change) {
+  private func noteRapidSave(_ version: VersionRow, of item: ItemRow, by process: Int32, _ change: Change) {
     // The save's own event gets its number later in this change.
     let event = numbers.event
     change.whenRecorded { [self] in
@@ -143,8 +147,8 @@ extension Library {
       case .save, .autosave, .replace:
         rapidSaves.note(
           .init(
-            item: item.id, number: version.number, time: version.time, author: version.author, size: version.size,
-            event: event))
+            item: item.id, number: version.number, time: version.time, author: version.author, process: process,
+            size: version.size, event: event))
         maintenance.wake()
       case .restore, .recover, .merge: rapidSaves.end(item.id)
       }

@@ -368,7 +368,8 @@ extension Library {
   ) throws {
     let since = try visibleSince(item.ino, time, caller)
     let moves = try read { try $0.pastNames(of: item.item.id, after: since, limit: Self.pastNamesLookedAt) }
-    guard let first = moves.prefix(while: { $0.actor == person }).last else {
+    let own = moves.prefix { $0.actor == person }
+    guard let first = own.last else {
       if moves.contains(where: { $0.actor == person }) { plan.add(item.leave("others have moved it since")) }
       return
     }
@@ -377,9 +378,24 @@ extension Library {
       plan.add(item.leave("nothing tells where it was then"))
     } else if item.links > 1, !item.isFolder {
       plan.add(item.leave("has several names"))
+    } else if try !areMoves(own, of: item) {
+      plan.add(item.leave("had several names"))
     } else {
       plan.add(.place(item: item.item.id, parent: first.parent, name: first.name))
     }
+  }
+
+  /// Whether names became each other and at last the present one, as by rename(2). Otherwise one was taken from an item
+  /// that had others.
+  ///
+  /// - Parameter names: the newest first.
+  private func areMoves(_ names: ArraySlice<PastNameRow>, of item: PresentItem) throws -> Bool {
+    var since = try entry(item.parent, item.name)?.since ?? Timestamp(nanoseconds: .min)
+    for name in names {
+      if since < name.until { return false }
+      since = name.since
+    }
+    return true
   }
 
   /// Items that a person took from a folder.

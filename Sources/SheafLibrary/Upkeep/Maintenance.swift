@@ -28,7 +28,7 @@ extension Library {
           else { continue }
           var ended = version
           ended.isOpen = false
-          try logSave(ended, of: item, inode: inode, change)
+          try logSave(ended, of: item, inode: inode, by: 0, change)
         }
       }
     }

@@ -2,8 +2,10 @@ import SheafModel
 
 /// Saves that follow each other faster than a person saves, and which of their versions nobody wants.
 ///
-/// A series is the saves of one account to one document, each within a second of the one before. Of a series these stay:
-/// the first ten, the last, and after the first ten one a minute. The others are surplus.
+/// A series is the saves of one process to one document, each within a second of the one before. Processes that save once
+/// each, one after the other as in a script's loop, make one series together. So a person who saves what a process is
+/// rewriting makes a series of their own. Of a series these stay: the first ten, the last, and after the first ten one a
+/// minute. The others are surplus.
 struct RapidSaves {
   /// A save whose version is ended.
   struct Save: Hashable {
@@ -12,6 +14,8 @@ struct RapidSaves {
     let number: Int64
     let time: Timestamp
     let author: Int64
+    /// The process that saved; 0 where that is not one, or not known.
+    let process: Int32
     /// Bytes of its contents.
     let size: Int64
     /// The newest event when it was noted: the event of the save is a later one.
@@ -30,10 +34,36 @@ struct RapidSaves {
     var count: Int
     /// When the last save was made that stays whatever follows.
     var kept: Timestamp
+
+    init(_ save: Save) { (last, count, kept) = (save, 1, save.time) }
+
+    /// Whether a save may go on with it.
+    func goesOn(with save: Save) -> Bool {
+      last.author == save.author && save.number > last.number && RapidSaves.follows(save.time, last.time)
+    }
+
+    /// Adds a save; returns the one before if it is surplus now.
+    mutating func add(_ save: Save) -> Save? {
+      let before = last
+      let stays =
+        count <= RapidSaves.first
+        || !(0..<RapidSaves.interval).contains(before.time.nanoseconds &- kept.nanoseconds)
+      if stays { kept = before.time }
+      (last, count) = (save, count + 1)
+      return stays ? nil : before
+    }
+  }
+
+  /// The series of a document.
+  private struct Document {
+    /// Of processes that saved more than once.
+    var processes: [Int32: Series] = [:]
+    /// Of those that saved once each.
+    var others: Series?
   }
 
   /// By item; those alone that may go on.
-  private var series: [Int64: Series] = [:]
+  private var series: [Int64: Document] = [:]
   private var surplus: [Save] = []
 
   /// Whether a version may be surplus, or a series go on.
@@ -41,21 +71,23 @@ struct RapidSaves {
 
   /// Notes a save that a program made.
   mutating func note(_ save: Save) {
-    guard var known = series[save.item], known.last.author == save.author, save.number > known.last.number,
-      Self.follows(save.time, known.last.time)
-    else {
-      series[save.item] = Series(last: save, count: 1, kept: save.time)
-      return
-    }
-    let last = known.last
-    if known.count <= Self.first || !(0..<Self.interval).contains(last.time.nanoseconds &- known.kept.nanoseconds) {
-      known.kept = last.time
+    var document = series[save.item] ?? Document()
+    var superseded: Save?
+    if let known = document.processes[save.process], known.goesOn(with: save) {
+      superseded = document.processes[save.process]?.add(save)
+    } else if var others = document.others, others.goesOn(with: save) {
+      let isItsSecond = save.process != 0 && others.last.process == save.process
+      superseded = others.add(save)
+      if isItsSecond {
+        (document.processes[save.process], document.others) = (others, nil)
+      } else {
+        document.others = others
+      }
     } else {
-      surplus.append(last)
+      document.others = Series(save)
     }
-    known.last = save
-    known.count += 1
-    series[save.item] = known
+    if let superseded { surplus.append(superseded) }
+    series[save.item] = document
   }
 
   /// Notes that a person made a version by a command: later saves of programs are another series.
@@ -65,7 +97,14 @@ struct RapidSaves {
   mutating func takeSurplus(_ limit: Int, at time: Timestamp) -> [Save] {
     let taken = Array(surplus.prefix(limit))
     surplus.removeFirst(taken.count)
-    if surplus.isEmpty { series = series.filter { Self.follows(time, $0.value.last.time) } }
+    if surplus.isEmpty {
+      series = series.compactMapValues { document in
+        var document = document
+        document.processes = document.processes.filter { Self.follows(time, $0.value.last.time) }
+        if let others = document.others, !Self.follows(time, others.last.time) { document.others = nil }
+        return document.processes.isEmpty && document.others == nil ? nil : document
+      }
+    }
     return taken
   }
 
