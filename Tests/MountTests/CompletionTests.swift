@@ -59,6 +59,7 @@ import Testing
       #expect(versions.isSuperset(of: ["1", "2", "3"]), "\(versions)")
       #expect(try offered(library, "sheaf diff --from 1 plans/a --to ").isSuperset(of: ["1", "2", "3"]))
       #expect(try offered(library, "sheaf label plans/a f").isSuperset(of: ["first"]))
+      #expect(try offered(library, "sheaf show plans/a --version f").isSuperset(of: ["first"]))
       let people = try offered(library, "sheaf share plans --with ")
       #expect(people.isSuperset(of: ["bob@example.com", "carol@example.com"]), "\(people)")
       // One that is left is inserted, also behind the @, at which bash ends words by itself.

@@ -47,10 +47,11 @@ enum Completions {
     }
   }
 
-  /// The numbers of the PATH's versions, latest first.
+  /// The numbers of the PATH's versions, latest first, and their labels.
   static let versions = kind { line, _ in
     try await line.withPath { target in
-      try await target.client.versions(of: target.address).reversed().map { "\($0.number)" }
+      let versions = try await target.client.versions(of: target.address).reversed()
+      return versions.map { "\($0.number)" } + versions.compactMap(\.label)
     }
   }
 
