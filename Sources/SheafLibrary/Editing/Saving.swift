@@ -394,6 +394,17 @@ extension Library {
     if !sessions.ended.isEmpty { try makeChange(.endSession, freesSpace: true) { _ in } }
   }
 
+  /// As ``settleSessions()``, where nobody waits for it: on a full disk the next change does it. It would give up the
+  /// reserve for nothing, and whatever fills the disk would take that.
+  func settleSessionsWithRoom() throws {
+    guard !sessions.ended.isEmpty else { return }
+    do {
+      try makeChange(.endSession) { _ in }
+    } catch let error as SheafError where error.kind == .noSpace {
+      return
+    }
+  }
+
   /// Ends the versions now that wait for it, where one is of a file that is about to go or to be another document: its
   /// event is to be told of what it was.
   func settleSession(of inode: Inode) throws {

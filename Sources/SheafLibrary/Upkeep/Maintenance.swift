@@ -44,7 +44,7 @@ extension Library {
       while let round = maintenance.wait() {
         guard let self else { return }
         if round == .sessions {
-          self.attempt("ending sessions") { try self.locked { try self.settleSessions() } }
+          self.attempt("ending sessions") { try self.locked { try self.settleSessionsWithRoom() } }
           continue
         }
         let busy = self.keepUp()
