@@ -44,7 +44,13 @@ package final class LibraryConnections: ConnectionController {
   /// former process did not finish.
   package func start() throws {
     finishing.withLock { $0 = Task { await finishDisconnecting() } }
-    for account in try library.accounts() { try goOnWiping(library.number(of: account.handle)) }
+    for account in try library.accounts() {
+      do {
+        try goOnWiping(library.number(of: account.handle))
+      } catch {
+        logger.error("an account is not wiped", metadata: ["account": "\(account.handle)", "error": "\(error)"])
+      }
+    }
     for replica in try library.replicas() where replica.reader == nil {
       guard let zone = WireID(bytes: replica.zone) else { continue }
       do {
@@ -149,7 +155,9 @@ package final class LibraryConnections: ConnectionController {
       }
       await shares.shutdown()
       await client.shutdown()
-      if engine.isWiped { wipe(account, device.id) }
+      guard engine.isWiped else { return }
+      running.withLock { _ = $0.removeValue(forKey: account) }
+      wipe(account, device.id)
     }
     running.withLock { $0[account] = Running(shares: shares, task: task) }
     return shares
@@ -242,9 +250,12 @@ package final class LibraryConnections: ConnectionController {
 
   /// Ends what goes on for an account.
   private func end(_ account: Int64) async {
-    guard let former = running.withLock({ $0.removeValue(forKey: account) }) else { return }
-    former.task.cancel()
-    await former.task.value
+    if let former = running.withLock({ $0.removeValue(forKey: account) }) {
+      former.task.cancel()
+      await former.task.value
+    }
+    // One that could not begin to wipe it has nothing to wipe any more.
+    await endWiping(account)
   }
 
   package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws -> Int {
@@ -296,34 +307,29 @@ package final class LibraryConnections: ConnectionController {
 
   // MARK: - Being wiped
 
-  /// Begins to destroy what an account has here, as its hub asks for.
-  private func wipe(_ account: Int64, _ device: String) {
-    do {
-      try library.beginWiping(account, device: device)
-      running.withLock { _ = $0.removeValue(forKey: account) }
-      try goOnWiping(account)
-    } catch {
-      logger.error("an account is not wiped", metadata: ["error": "\(error)"])
-    }
+  /// Goes on to destroy what an account has here, if that is begun and not over.
+  private func goOnWiping(_ account: Int64) throws {
+    if let mark = try library.wipe(of: account), mark.state != .told { wipe(account, mark.device) }
   }
 
-  /// Goes on with it, if it is begun and not over.
-  private func goOnWiping(_ account: Int64) throws {
-    guard let mark = try library.wipe(of: account), mark.state != .told else { return }
-    let handle = try library.connectedHandle(account)
-    logger.notice("this machine was removed from an account and is wiped of it", metadata: ["account": "\(handle)"])
+  /// Destroys what an account has here, and tries again where that fails.
+  ///
+  /// - Parameter device: The device that the machine was.
+  private func wipe(_ account: Int64, _ device: String) {
+    logger.notice("this machine was removed from an account and is wiped of it", metadata: ["device": "\(device)"])
     wiping.withLock { wiping in
       wiping[account] = Task {
         var pause = Self.wipePauses.first
         while !Task.isCancelled {
           do {
+            if try library.wipe(of: account) == nil { try library.beginWiping(account, device: device) }
             return try await wipe(account)
           } catch let failure as HubFailure {
             logger.info("the hub is not told that an account is wiped", metadata: ["reason": "\(failure)"])
           } catch is CancellationError {
             return
           } catch {
-            logger.error("an account is not wiped yet", metadata: ["account": "\(handle)", "error": "\(error)"])
+            logger.error("an account is not wiped yet", metadata: ["device": "\(device)", "error": "\(error)"])
           }
           try? await Task.sleep(for: .seconds(pause))
           pause = min(pause * 2, Self.wipePauses.longest)
@@ -332,19 +338,27 @@ package final class LibraryConnections: ConnectionController {
     }
   }
 
+  /// Ends that.
+  private func endWiping(_ account: Int64) async {
+    let task = wiping.withLock { $0.removeValue(forKey: account) }
+    task?.cancel()
+    await task?.value
+  }
+
   /// Between two attempts to destroy what an account has, or to tell its hub, at first and at most.
   private static let wipePauses = (first: 1.0, longest: 600.0)
 
   /// Destroys what an account has here, tells its hub, and forgets this machine's key.
   private func wipe(_ account: Int64) async throws {
     guard var mark = try library.wipe(of: account) else { return }
+    // What a former process disconnected goes before.
+    await finishing.withLock { $0 }?.value
     if mark.state == .begun {
       try await threads.runIfActive { [library] in try library.destroyWiped(account) }
       mark.state = .done
       try library.setWipe(mark, of: account)
     }
-    guard let zone = WireID(mark.zone), let key = try? devices().key(of: zone, device: mark.device) else { return }
-    if let device = try? key.file.read() {
+    if let key = key(of: mark), let device = try? key.file.read() {
       let client = DeviceClient(device)
       do {
         try await client.tellWiped()
@@ -361,12 +375,18 @@ package final class LibraryConnections: ConnectionController {
     try library.setWipe(mark, of: account)
   }
 
+  /// The key of the device that the machine was; nil where it is gone.
+  private func key(of mark: WipeMark) -> DeviceKeyFile? {
+    guard let zone = WireID(mark.zone), let devices = try? devices() else { return nil }
+    // An earlier program did not name the file after the device.
+    let keys = [mark.device, nil].map { devices.key(of: zone, device: $0) }
+    return keys.first { (try? $0.file.read())?.id == mark.device }
+  }
+
   /// Forgets that an account was wiped, whether or not its hub knows it.
   private func forgetWipe(of account: Int64, _ mark: WipeMark) async throws {
-    let task = wiping.withLock { $0.removeValue(forKey: account) }
-    task?.cancel()
-    await task?.value
-    if let zone = WireID(mark.zone) { try devices().key(of: zone, device: mark.device).remove() }
+    await endWiping(account)
+    try key(of: mark)?.remove()
     try library.setWipe(nil, of: account)
   }
 

@@ -14,6 +14,60 @@ import Testing
   static let seed = environment["SHEAF_SEED"].flatMap { UInt64($0) } ?? 20
   static let steps = environment["SHEAF_STEPS"].flatMap { Int($0) } ?? 300
 
+  /// A secret is overwritten in place, with the hub's clock and the author's off by a day, both ways; then the document
+  /// is shared. A member collects everything, and names the owner's ids and hashes.
+  @Test(arguments: StoreEngine.available)
+  func aSecretThatWasOverwrittenStaysHidden(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      for (index, skew) in [-86_400, 0, 86_400].enumerated() {
+        let trip = try await story.folder("trip \(index)")
+        let (plan, secret) = (WireID(), WireID())
+        func time(_ seconds: Int64) -> Int64 { story.hub.clock.now.nanoseconds + seconds * 1_000_000_000 }
+        var made = Send.document(plan, at: [Place(parent: trip, "plan")], version: secret, "the secret \(index)")
+        made.version?.time = time(Int64(-skew))
+        #expect(try await story.send(made).map(\.outcome) == [.done])
+        story.test.clock.advance(seconds: Int64(skew))
+        var next = Send.save(plan, WireID(), base: secret, "public")
+        next.version?.time = time(Int64(skew))
+        let current: WireID? = next.version?.id
+        #expect(try await story.send(next).map(\.outcome) == [.done])
+        story.test.clock.advance(seconds: Int64(-2 * skew))
+        let share = try await story.share(trip, with: [story.bob])
+        let place = story.place(share, story.bob)
+
+        var follower = SharedStory.Follower(place)
+        try await follower.follow(story.hub)
+        #expect(follower.items[plan]?.version?.id == current)
+        #expect(try await story.texts(plan, share, story.bob) == ["public"])
+        let list = try await story.hub.sharedFeeds.versions(of: plan, after: 0, limit: 100, of: place).versions
+        #expect(list.map(\.id) == [current] && list.map(\.base) == [nil])
+        #expect(try await problem { _ = try await story.text(secret, plan, place) } == .notFound)
+        let chunk = Chunk(Array("the secret \(index)".utf8))
+        #expect(try await story.hub.sharedFeeds.missing([chunk.hash], of: place) == [chunk.hash])
+        let length = Int64(chunk.bytes.count)
+        for base: WireID? in [current, secret] {
+          var named = Send.save(plan, WireID(), base: base, "")
+          named.version?.contents = nil
+          named.version?.extents = [Extent(hash: chunk.hash, length: length)]
+          #expect(try await story.answer([named], to: share, by: story.bob).later.map(\.missing) == [[chunk.hash]])
+        }
+        // A save that says it goes on from the secret is merged with nothing of it.
+        let based = Send.save(plan, WireID(), base: secret, "bob's")
+        _ = try await story.send(based, to: share, by: story.bob)
+        try await follower.follow(story.hub)
+        for item in follower.items.values where item.kind == .document {
+          let texts = try await story.texts(item.item, share, story.bob) ?? []
+          #expect(!texts.contains { $0.contains("secret") })
+        }
+        let told = try await story.hub.sharedEvents.page(after: .number(0), limit: 1_000, of: place).events
+        #expect(!told.isEmpty && !told.contains { "\($0)".contains("\(secret)") })
+        story.test.clock.advance(seconds: Int64(skew))
+      }
+      #expect(try await story.hub.check() == [])
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func whatWasBeforeEntryIsNotTold(_ engine: StoreEngine) async throws {
     try await engine.withDatabase { database in
