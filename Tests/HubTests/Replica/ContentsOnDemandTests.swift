@@ -420,10 +420,27 @@ import Testing
       place, cache: "100M", making: "for i in $(seq 50); do head -c 300000 /dev/urandom > r$i; done; seq 10 > here"
     ) { machines in
       try machines.desktop.shell("cat here > /dev/null")
-      try proxy.say("stall")
       let documents = machines.desktop.library.documents
       let results = try TemporaryFolder()
       defer { try? results.remove() }
+      // Two others on the same machine, of whom one lets the other see something.
+      let (kim, lee) = (try results.folder("kim"), try results.folder("lee"))
+      let desktop = machines.desktop
+      for (name, place) in [("kim", kim), ("lee", lee)] {
+        try desktop.succeed("account", "add", "\(name)@example.com")
+        try desktop.succeed("mount", place, "--as", "\(name)@example.com")
+      }
+      defer { for place in [kim, lee] { _ = try? desktop.sheaf("unmount", place) } }
+      try Command.shell("echo plan > '\(kim)/Documents/plan'").succeed()
+      let shared = try desktop.succeed(
+        "share", "Documents/plan", "--with", "lee@example.com", "--as", "kim@example.com", "--json")
+      let url = try #require(shared.text.firstMatch(of: #/sheaf:[^"]+/#)).output
+      try desktop.succeed("accept", String(url), "--as", "lee@example.com")
+      let seen = "\(lee)/Shared/kim@example.com/plan"
+      #expect(try String(contentsOfFile: seen, encoding: .utf8) == "plan\n")
+      let open = try FileHandle(forReadingFrom: URL(fileURLWithPath: seen))
+      defer { try? open.close() }
+      try proxy.say("stall")
       let reads = try BackgroundCommand(
         .shell(
           """
@@ -439,6 +456,13 @@ import Testing
         "cd '\(documents)' && stat r* > /dev/null && echo new > new && echo more >> here && cat here > /dev/null",
         limit: .seconds(2)
       ).succeed()
+      // Another document's owner takes it back meanwhile, also from who has it open.
+      let unshare = ["unshare", "Documents/plan", "--as", "kim@example.com", "--library", desktop.library.library]
+      try Command(
+        [try SheafProgram.path()] + unshare + ["--yes"], environment: desktop.environment, limit: .seconds(2)
+      ).succeed()
+      #expect(throws: (any Error).self) { try open.read(upToCount: 1) }
+      #expect(access(seen, F_OK) != 0)
       // An interrupted read ends at once.
       let interrupted = try Command.shell("cd '\(documents)' && timeout -s INT 0.5 cat r9", limit: .seconds(2)).run()
       #expect(interrupted.status == 124, "\(interrupted)")
