@@ -353,6 +353,15 @@ import Testing
     try folder.remove()
   }
 
+  @Test func aReadOnlyMountMakesNoLibrary() throws {
+    let library = try MountedLibrary()
+    defer { try? library.tearDown() }
+    let output = try library.sheaf(
+      "mount", library.mountpoint, "--library", library.library, "--as", library.handle, "--read-only")
+    #expect(output.status == 1 && output.errorText.contains("there is no library yet"), "\(output)")
+    #expect(access(library.library, F_OK) != 0 && !library.isMounted)
+  }
+
   @Test func aReadOnlyMountRefusesChanges() throws {
     try withLibrary { library in
       try library.mount()

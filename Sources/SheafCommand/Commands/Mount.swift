@@ -172,6 +172,8 @@ struct Mount: AsyncParsableCommand {
     let allowOther = allowOther || given.allowOther
     try FuseAvailability.check(allowOther: allowOther)
     let location = try LibraryChoice.location(named: library.file ?? given.library)
+    // It would be made to be read.
+    if readOnly || given.readOnly, NewLibrary.wouldBeMade(at: location) { try NewLibrary.refuse(at: location) }
     let place = try Mountpoint(given: mountpoint, user: owner)
     try place.verify(isOutside: location)
     if mountpoint == nil { try place.create(for: owner) }

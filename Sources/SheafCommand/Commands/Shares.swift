@@ -31,7 +31,10 @@ extension AccountShares {
   }
 
   /// The lists for people, each under its heading; those that are empty are left out.
-  var text: String {
+  var text: String { text(orNothing: "Nothing is shared by you or with you.") }
+
+  /// - Parameter nothing: What is said where all lists are empty.
+  func text(orNothing nothing: String) -> String {
     var parts: [String] = []
     func add(_ heading: String, _ rows: [[String]]) {
       guard let first = rows.first else { return }
@@ -67,7 +70,7 @@ extension AccountShares {
     add(
       "Offered to you",
       transfers.toMe.map { [$0.name, $0.kind, "by \($0.owner)", Format.time($0.time), "sheaf accept id:\($0.id)"] })
-    return parts.isEmpty ? "Nothing is shared by you or with you.\n" : parts.joined(separator: "\n")
+    return parts.isEmpty ? nothing + "\n" : parts.joined(separator: "\n")
   }
 
   private static func people(_ count: Int) -> String {

@@ -26,7 +26,8 @@ struct Status: AsyncParsableCommand {
     if let path, mounted == nil {
       return try await ItemTarget.with(path, library) { target in
         if let others = try await Self.shared(target) {
-          return try output.json ? JSON.write(others) : StandardOutput.write(others.text)
+          let text = others.text(orNothing: "Nothing is shared with you.")
+          return try output.json ? JSON.write(others) : StandardOutput.write(text)
         }
         let status = try await target.client.status(of: target.address)
         try output.json ? JSON.write(status) : StandardOutput.write(Self.text(status))

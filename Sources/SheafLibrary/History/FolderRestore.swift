@@ -78,9 +78,8 @@ extension Library {
       throw SheafError(
         .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed")
     }
-    return (
-      inode.ino, .api(try account(path.account).id), try request.by.map { try account($0).id }, min(request.time, now)
-    )
+    let caller = try account(path.account).id
+    return (inode.ino, .api(caller), try request.by.map { try person($0, for: caller) }, min(request.time, now))
   }
 
   // MARK: - Actions

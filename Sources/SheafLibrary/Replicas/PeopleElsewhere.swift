@@ -65,4 +65,13 @@ extension Library {
     try makeAccount(row, uid: getuid(), gid: getgid())
     return row.id
   }
+
+  /// The account of somebody whose deeds an account has undone: of this library, or a person whom the account's hub
+  /// knows.
+  func person(_ handle: AccountHandle, for account: Int64) throws -> Int64 {
+    if let hub = try read({ try $0.replica(account) })?.hub, let known = accountTable.person(handle, at: hub) {
+      return known.id
+    }
+    return try self.account(handle).id
+  }
 }

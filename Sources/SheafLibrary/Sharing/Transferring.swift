@@ -69,6 +69,7 @@ extension Library {
     }
     return try locked {
       let inode = try offerable(path)
+      try checkUnconnected([inode.row.owner])
       let recipient = try account(handle)
       guard let item = try item(of: inode), recipient.id != item.owner else {
         throw SheafError(.invalid, subject: "\(handle)", reason: "owns \(path) already", advice: "name another account")
