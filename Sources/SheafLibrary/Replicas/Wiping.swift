@@ -12,7 +12,7 @@ import SheafWire
 /// 3. What other accounts own stays, and so does the account, which is empty. What it gets before this is done goes,
 ///    too.
 extension Library {
-  /// Disconnects an account, and notes that what it has here is to be destroyed.
+  /// Disconnects an account and marks what it has here for destruction.
   ///
   /// - Parameter device: The device that the machine was.
   /// - Throws: `notFound` for an account that is not connected.
