@@ -28,21 +28,22 @@ final class Connections: Sendable {
 
   init(limit: Int) { self.limit = limit }
 
-  var count: Int { state.withLock { $0.channels.count } }
-
   /// Takes in a new connection, for which another one goes if there are too many.
   func open(_ channel: any Channel) {
-    let gone = state.withLock { state in
+    let gone = state.withLock { state -> (any Channel)? in
       state.turn += 1
       state.channels[ObjectIdentifier(channel)] = (channel, .waiting(state.turn))
-      return state.channels.count > limit ? Self.longestWaiting(in: state, but: channel) : nil
+      guard state.channels.count > limit, let gone = Self.longestWaiting(in: state, but: channel) else { return nil }
+      // It counts no longer, so that the next connection finds another one.
+      state.channels.removeValue(forKey: ObjectIdentifier(gone))
+      return gone
     }
     gone?.close(promise: nil)
   }
 
   private static func longestWaiting(in state: State, but newest: any Channel) -> (any Channel)? {
     var found: (channel: any Channel, since: UInt64)?
-    for (channel, phase) in state.channels.values where channel !== newest && channel.isActive {
+    for (channel, phase) in state.channels.values where channel !== newest {
       if case .waiting(let since) = phase, since < found?.since ?? .max { found = (channel, since) }
     }
     return found?.channel
