@@ -13,8 +13,8 @@ package struct AccountHandle: Hashable, Sendable, Codable, CustomStringConvertib
   package init(_ text: String) throws(SheafError) {
     guard Self.isValid(text) else {
       throw SheafError(
-        .invalid, subject: text.printable,
-        reason: "is not a handle", advice: "a handle looks like alice@example.com: [a-z0-9._+-]+@[a-z0-9.-]+")
+        .invalid, subject: text.isEmpty ? "an empty text" : text.printable, reason: "is not a handle",
+        advice: "a handle looks like alice@example.com: [a-z0-9._+-]+@[a-z0-9.-]+")
     }
     description = text
   }

@@ -3,12 +3,15 @@ package struct FolderRestoreRequest: Hashable, Sendable, Codable {
   package let time: Timestamp
   /// The account whose actions since then alone are undone; nil for everybody's.
   package let by: AccountHandle?
+  /// The end of the span of time whose actions are undone, itself included, if they are one person's; nil for none.
+  package let until: Timestamp?
   /// Whether only to say what would be done; nil for false.
   package let dryRun: Bool?
 
-  package init(time: Timestamp, by: AccountHandle? = nil, dryRun: Bool? = nil) {
+  package init(time: Timestamp, by: AccountHandle? = nil, until: Timestamp? = nil, dryRun: Bool? = nil) {
     self.time = time
     self.by = by
+    self.until = until
     self.dryRun = dryRun
   }
 }

@@ -78,7 +78,8 @@ struct BackupFile {
     func path(_ name: String) -> String { place == "/" ? place + name : place + "/" + name }
     var status = stat()
     guard fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 else {
-      throw SheafError(systemError: EEXIST, subject: path(name))
+      throw SheafError(
+        .exists, subject: path(name), reason: "is there already", advice: "name a file that is not there yet")
     }
     let left = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     if left >= 0 {

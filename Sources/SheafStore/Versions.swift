@@ -82,10 +82,12 @@ extension StoreTransaction {
     try all("SELECT \(Self.columns) FROM versions WHERE item = ? ORDER BY number", item, decode: VersionRow.init)
   }
 
-  /// Whether an item has versions with contents that another account than `author` made.
-  package func hasVersions(of item: Int64, notBy author: Int64) throws -> Bool {
-    try first("SELECT 1 FROM versions WHERE item = ? AND author <> ? AND size > 0 LIMIT 1", item, author) { _ in true }
-      ?? false
+  /// Whether an item has versions with contents that another account than `author` made, or that are later than `end`.
+  package func hasVersions(of item: Int64, notBy author: Int64, orAfter end: Timestamp? = nil) throws -> Bool {
+    try first(
+      "SELECT 1 FROM versions WHERE item = ? AND (author <> ? OR time > ?) AND size > 0 LIMIT 1", item, author,
+      end?.nanoseconds ?? .max
+    ) { _ in true } ?? false
   }
 
   /// Whether an item has a version with other contents than these, and none of them empty.

@@ -12,11 +12,11 @@ struct FolderRestoreTests {
   @discardableResult
   private func restore(
     _ people: People, _ who: People.Name, _ folder: String, _ time: Timestamp, by: People.Name? = nil,
-    dryRun: Bool? = nil
+    until: Timestamp? = nil, dryRun: Bool? = nil
   ) throws -> FolderRestoration {
     try people.as(who) { person in
       try people.library.restoreFolder(
-        person.path(folder), FolderRestoreRequest(time: time, by: by?.handle, dryRun: dryRun)
+        person.path(folder), FolderRestoreRequest(time: time, by: by?.handle, until: until, dryRun: dryRun)
       ) { _ in }
     }
   }
@@ -28,6 +28,51 @@ struct FolderRestoreTests {
         let ending = step.to.map { " \($0)" } ?? step.version.map { " \($0)" } ?? ""
         return "\(step.action.rawValue) \(step.path)\(ending)"
       })
+  }
+
+  /// A morning of one person's is undone; what they did before and afterwards stays.
+  @Test func onePersonsActionsOfASpanAreUndone() throws {
+    try People.story { people in
+      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
+      let (team, seen) = ("Documents/w", "Shared/alice@example.com/w")
+      try alice.mkdir(team)
+      for name in ["edited", "edited later", "moved", "moved later", "gone", "gone later", "hers"] {
+        try alice.save("\(team)/\(name)", "1")
+      }
+      try people.share(team, with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try bob.save("\(seen)/edited", "before")
+      people.clock.advance(60)
+      let begin = people.clock.now
+      people.clock.advance(60)
+      for name in ["edited", "edited later", "made", "made and edited later"] {
+        try bob.save("\(seen)/\(name)", "in it")
+      }
+      for name in ["moved", "moved later"] { try bob.rename("\(seen)/\(name)", "\(seen)/\(name) once") }
+      try bob.unlink("\(seen)/gone")
+      let end = people.clock.now
+      people.clock.advance(60)
+      for name in ["edited later", "made and edited later", "made later"] { try bob.save("\(seen)/\(name)", "later") }
+      try bob.rename("\(seen)/moved later once", "\(seen)/moved twice")
+      try bob.unlink("\(seen)/gone later")
+      people.clock.advance(60)
+      let done = try restore(people, .alice, team, begin, by: .bob, until: end)
+      #expect(
+        words(done) == [
+          "restore Documents/w/edited 2", "move Documents/w/moved once Documents/w/moved", "recover Documents/w/gone",
+          "delete Documents/w/made", "leave Documents/w/edited later", "leave Documents/w/moved twice",
+          "leave Documents/w/made and edited later",
+        ])
+      #expect(done.steps.compactMap(\.reason).allSatisfy { $0.hasPrefix("somebody has") })
+      #expect(
+        try alice.present(team) == [
+          "edited": "before", "edited later": "later", "moved": "1", "moved twice": "1", "gone": "1", "hers": "1",
+          "made and edited later": "later", "made later": "later",
+        ])
+      for (by, until) in [(nil, end), (People.Name.bob, begin)] {
+        #expect(throws: SheafError.self) { try restore(people, .alice, team, begin, by: by, until: until) }
+      }
+    }
   }
 
   /// Who takes one of two names away has moved nothing.

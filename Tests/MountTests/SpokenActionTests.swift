@@ -33,6 +33,53 @@ import Testing
     }
   }
 
+  @Test func commandsSayThatNothingChanged() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; mkdir plans; echo 1 >plans/a
+        "$SHEAF" label plans/a final
+        same "$("$SHEAF" label plans/a final)" 'Nothing changed: version 1 of Documents/plans/a is already "final".'
+        echo 2 >plans/a
+        same "$("$SHEAF" label plans/a final)" 'Version 2 of Documents/plans/a is now "final".'
+        "$SHEAF" share plans --with bob@example.com --can edit >"${LIBRARY%/*}/said"
+        if grep -F "Nothing changed" "${LIBRARY%/*}/said"; then exit 1; fi
+        "$SHEAF" share plans --with bob@example.com --can edit | grep -Fx "Nothing changed."
+        "$SHEAF" retain plans --keep-versions 2y >"${LIBRARY%/*}/said"
+        if grep -F "Nothing changed" "${LIBRARY%/*}/said"; then exit 1; fi
+        "$SHEAF" retain plans --keep-versions 2y | grep -Fx "Nothing changed."
+        "$SHEAF" library set --keep-deleted 90d --library "$LIBRARY" >"${LIBRARY%/*}/said"
+        same "$(cat "${LIBRARY%/*}/said")" "Deleted items are kept for 90 days."
+        "$SHEAF" library set --keep-deleted 90d --library "$LIBRARY" | grep -Fx "Nothing changed."
+        "$SHEAF" backup "${LIBRARY%/*}/copy" --library "$LIBRARY"
+        status=0; "$SHEAF" backup "${LIBRARY%/*}/copy" --library "$LIBRARY" 2>"${LIBRARY%/*}/said" || status=$?
+        same "$status" 1; grep -F "copy: is there already; name a file that is not there yet" "${LIBRARY%/*}/said"
+        """)
+    }
+  }
+
+  /// The names of some documents cannot be printed as they are; what is printed beside them is a name, too.
+  @Test func whatIsPrintedIsTaken() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; mkdir odd
+        # Another program, which has ended: what was made is told then.
+        sh -c 'echo 1 >"$1/$(printf "two\\nlines")"; echo 2 >"$1/$(printf "no\\377utf")"; echo 3 >"$1/plain"' sh odd
+        "$SHEAF" find --in odd --name '*' >"${LIBRARY%/*}/found"
+        same "$(wc -l <"${LIBRARY%/*}/found")" 3
+        same "$(grep -c '  id:' "${LIBRARY%/*}/found")" 2
+        grep -Fx "$ALICE/Documents/odd/plain" "${LIBRARY%/*}/found"
+        for id in $(grep -o 'id:.*' "${LIBRARY%/*}/found"); do "$SHEAF" show "$id"; done | sort >"${LIBRARY%/*}/said"
+        same "$(cat "${LIBRARY%/*}/said")" "$(printf '1\n2')"
+        """)
+      try eventually("what another program made is told, since it has ended", within: .seconds(30)) {
+        let told = try mounts.shell("cd \"$ALICE/Documents\"; \"$SHEAF\" activity odd").text
+        return told.split(separator: "\n").count { $0.contains("  id:") } == 2
+      }
+    }
+  }
+
   /// What script(1) runs has a terminal.
   @Test func aTerminalAsks() throws {
     try withSharedMounts { mounts in

@@ -103,7 +103,7 @@ struct Activity: AsyncParsableCommand {
     for event in events {
       table.append(
         [Format.time(event.time)] + (tellsDevices ? [event.data.device?.name ?? ""] : [])
-          + [Self.sentence(event), paths[event.data.item.id] ?? ""])
+          + [Self.sentence(event), paths[event.data.item.id].map { Format.path($0, id: event.data.item.id) } ?? ""])
     }
     try StandardOutput.write(table.text)
   }

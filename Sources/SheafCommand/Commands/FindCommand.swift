@@ -7,7 +7,8 @@ struct FindCommand: AsyncParsableCommand {
     commandName: "find", abstract: "Find documents and folders by name, contents, person and time.",
     discussion: """
       Looks at all that you see, what others share with you included, or with --in at what is in a folder. Without --versions \
-      and --deleted it prints a path on each line, sorted. All that is given has to be so:
+      and --deleted it prints a path on each line, sorted; where commands would not take it as printed, id:UUID follows, which \
+      they do take. All that is given has to be so:
 
         TEXT     each of its words is in the name, whatever case and accents. Where the library searches contents \
       (sheaf library set --search-contents on), too: or each begins a word of the document's current text
@@ -74,7 +75,7 @@ struct FindCommand: AsyncParsableCommand {
         try StandardOutput.write(table(found.items).text)
       } else {
         let place = await Self.mountpoint(target)
-        for item in found.items { try StandardOutput.line((place + item.path).escapingControls) }
+        for item in found.items { try StandardOutput.line(Format.path(place + item.path, id: item.id)) }
       }
       if found.more {
         let next = min(10 * limit, FindRequest.longestAnswer)
@@ -95,7 +96,9 @@ struct FindCommand: AsyncParsableCommand {
       table.append(
         deleted
           ? [time, by, item.path, item.id]
-          : [time, by, item.size.map(Format.size) ?? "", version, item.label ?? "", item.path])
+          : [
+            time, by, item.size.map(Format.size) ?? "", version, item.label ?? "", Format.path(item.path, id: item.id),
+          ])
     }
     return table
   }

@@ -31,11 +31,13 @@ struct LabelVersion: AsyncParsableCommand {
       throw SheafError(.invalid, subject: "NAME", reason: "is empty or not UTF-8", advice: "give the label a name")
     }
     try await ItemTarget.with(path, library, changing: true) { target in
+      let before = try await target.client.versions(of: target.address).first { $0.label == name }?.number
       let labelled = try await target.client.label(
         target.address, name: name, version: try await version?.number(of: target))
       if output.json { return try JSON.write(labelled) }
+      let (begin, when) = labelled.number == before ? ("Nothing changed: version", "already") : ("Version", "now")
       try StandardOutput.line(
-        "Version \(labelled.number) of \(target.name.escapingControls) is now \"\(name.escapingControls)\".")
+        "\(begin) \(labelled.number) of \(target.name) is \(when) \"\(name)\".".escapingControls)
     }
   }
 }

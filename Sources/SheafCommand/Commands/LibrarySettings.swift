@@ -104,12 +104,13 @@ struct LibraryCommand: AsyncParsableCommand {
         publicAddress: publicAddress, defaultAccount: try defaultAccount.map { try AccountHandle($0) },
         rapidSaves: rapidSaves, keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds,
         searchContents: searchContents.map { $0 == .on }, cache: cache?.bytes)
-      let settings = try await LibraryConnection.with(location, creating: publicAddress != nil && defaultAccount == nil)
-      { connection in
+      let isMade = publicAddress != nil && defaultAccount == nil
+      let (before, settings) = try await LibraryConnection.with(location, creating: isMade) { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
-        return try await connection.client.change(change)
+        return (try await connection.client.settings(), try await connection.client.change(change))
       }
       if output.json { return try JSON.write(settings) }
+      if settings == before { try StandardOutput.line("Nothing changed.") }
       if publicAddress != nil {
         try StandardOutput.line("Links point to \(settings.publicAddress ?? "this library: sheaf://…").")
       }

@@ -9,8 +9,9 @@ struct Restore: AsyncParsableCommand {
       way. Where the contents are equal already, nothing happens.
 
       With --time, a folder becomes what it was: contents, names and places come back, what was deleted since is \
-      recovered, and what was made since is deleted and can be recovered. With --by only what one person did since then \
-      is undone, and what others went on with is left alone. The last line says how to undo it. \
+      recovered, and what was made since is deleted and can be recovered. With --by only what one person did since then, \
+      or until another time with --until, is undone, and what was gone on with after that is left alone. The last line \
+      says how to undo it. \
       `.versions/@2026-11-17T18-00-00Z/` in the folder shows what it was.
 
       A time is local ('2026-11-17 18:00') or as RFC 3339 has it (2026-11-17T18:00:00Z), and counts to the end of its \
@@ -20,6 +21,7 @@ struct Restore: AsyncParsableCommand {
         sheaf restore ~/Sheaf/Documents/notes.md --version 3
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 18:00' --dry-run
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 18:00' --by bob@example.com
+        sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 9:00' --until '2026-11-17 12:00' --by bob@example.com
       """)
 
   @Argument(help: "A document, or a folder with --time.")
@@ -38,6 +40,9 @@ struct Restore: AsyncParsableCommand {
     completion: Completions.people)
   var by: String?
 
+  @Option(help: ArgumentHelp("Undo only what the person of --by did until then.", valueName: "time"))
+  var until: String?
+
   @Flag(help: "Say what would be done, and do nothing.")
   var dryRun = false
 
@@ -51,9 +56,10 @@ struct Restore: AsyncParsableCommand {
     if (version == nil) == (time == nil) {
       throw ValidationError("Give either the --version of a document or the --time of a folder.")
     }
-    if time == nil, by != nil || dryRun || yes {
-      throw ValidationError("--by, --dry-run and --yes go with --time.")
+    if time == nil, by != nil || until != nil || dryRun || yes {
+      throw ValidationError("--by, --until, --dry-run and --yes go with --time.")
     }
+    if until != nil, by == nil { throw ValidationError("--until goes with --by: say whose actions are undone.") }
   }
 
   func run() async throws {
@@ -83,9 +89,10 @@ struct Restore: AsyncParsableCommand {
 
   private func restoreFolder(at time: Timestamp) async throws {
     let person = try by.map { try AccountHandle($0) }
+    let until = try until.map { try TimeArgument($0, of: "--until").time }
     try await ItemTarget.with(path, library, changing: !dryRun) { target in
       func run(dryRun: Bool) async throws -> FolderRestoration {
-        let request = FolderRestoreRequest(time: time, by: person, dryRun: dryRun)
+        let request = FolderRestoreRequest(time: time, by: person, until: until, dryRun: dryRun)
         return try await ProgressLine.during(dryRun ? "Comparing" : "Restoring") { progress in
           try await target.client.restoreFolder(target.address, request, progress: progress)
         }

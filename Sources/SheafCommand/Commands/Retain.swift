@@ -41,17 +41,27 @@ struct Retain: AsyncParsableCommand {
     let change = RetentionChange(
       keepDeleted: keepDeleted?.seconds, keepVersions: keepVersions?.seconds, isDefault: isDefault)
     let changes = isDefault || keepDeleted != nil || keepVersions != nil
-    let retention = try await ItemTarget.with(path, library, changing: changes) { target in
-      changes
-        ? try await target.client.retain(target.address, change) : try await target.client.retention(of: target.address)
+    let (before, retention, isConnected) = try await ItemTarget.with(path, library, changing: changes) { target in
+      let client = target.client
+      let before = try await client.retention(of: target.address)
+      let retention = changes ? try await client.retain(target.address, change) : before
+      // A user to whom root gave a mount may not ask either of these.
+      var account = target.address.account
+      if account == nil { account = try? await client.settings().defaultAccount }
+      let connected = (try? await client.connectedAccounts()) ?? []
+      return (before, retention, connected.contains { $0 == account })
     }
     if output.json { return try JSON.write(retention) }
+    if changes, retention == before { try StandardOutput.line("Nothing changed.") }
     for (what, span, own) in [
       ("deleted items", retention.keepDeleted, retention.ownKeepDeleted),
       ("versions", retention.keepVersions, retention.ownKeepVersions),
     ] {
       let origin = own == nil ? ", as the folders around it and the library say" : ""
       try StandardOutput.line("\(retention.path) keeps \(what) for \(Format.span(span))\(origin).".escapingControls)
+    }
+    if isConnected {
+      try StandardOutput.line("That is what this machine keeps; the hub keeps what `sheaf-hub retain` says there.")
     }
   }
 }

@@ -64,11 +64,13 @@ struct ShareCommand: AsyncParsableCommand {
     let request = change
     try await ItemTarget.with(path, library, changing: true) { target in
       if request.anyone == PublicPermission.none { try await tellWhoGoes(target) }
+      let before = try await target.client.share(of: target.address)
       let share = try await target.client.share(target.address, request)
       if output.json { return try JSON.write(share) }
       try StandardOutput.line(share.url.escapingControls)
       try StandardOutput.line(share.summary.escapingControls + ".")
       if let end = share.expires { try StandardOutput.line(Format.linkEnd(end) + ".") }
+      if share == before { try StandardOutput.line("Nothing changed.") }
     }
   }
 
@@ -151,7 +153,7 @@ struct Unshare: AsyncParsableCommand {
       }
       try await target.client.unshare(target.address)
       if output.json { return try JSON.write(UnshareOutput(path: target.name, participants: people)) }
-      let lost = people.isEmpty ? "nobody had joined" : "\(Format.people(people)) lost access"
+      let lost = people.isEmpty ? "nobody else took part" : "\(Format.people(people)) lost access"
       try StandardOutput.line("Stopped sharing \(target.name); \(lost).".escapingControls)
     }
   }

@@ -165,8 +165,8 @@ struct LibraryReport: Encodable {
     let delivery =
       status.sinks.isEmpty ? "" : status.undelivered == 0 ? ", all delivered" : ", \(status.undelivered) undelivered"
     let mounts =
-      status.mounts.map { "\($0.mountpoint) for \($0.account)" }
-      + status.notMounted.map { "\($0.mountpoint) for \($0.account), not mounted since its process ended" }
+      status.mounts.map { "\($0.mountpoint) for \($0.account)" + ($0.readOnly ? ", read-only" : "") }
+      + status.notMounted.map { "\($0.mountpoint) for \($0.account), not mounted any more, though nobody unmounted it" }
     facts += mounts.enumerated().map { ($0 == 0 ? "Mounts" : "", $1) }
     if !status.notMounted.isEmpty { facts.append(("", "bring them back with: sheaf mount --all")) }
     guard let counts = status.counts else {

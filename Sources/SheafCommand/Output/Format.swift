@@ -53,6 +53,13 @@ enum Format {
     return words.dropLast().joined(separator: ", ") + " and " + last
   }
 
+  /// `Documents/notes.md`. Where commands do not take the path as it is printed, since it has control characters or
+  /// bytes that are no UTF-8, the item's id follows, which they do take: `id:01a1fe1d-…`.
+  static func path(_ path: String, id: String) -> String {
+    let shown = path.escapingControls
+    return shown == path && !path.unicodeScalars.contains("\u{FFFD}") ? path : "\(shown)  id:\(id)"
+  }
+
   /// `1 document`, `2 documents`.
   static func count(_ count: Int, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count) \(noun)s" }
 }

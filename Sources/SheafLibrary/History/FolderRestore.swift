@@ -12,11 +12,11 @@ import SheafStore
 /// 3. Nothing is lost: deleted items can be recovered, and unsaved contents of programs become a version first.
 /// 4. An interrupted restoration can be repeated: items that are restored already need no action.
 extension Library {
-  /// Makes a folder what it was at a time, or undoes what one person did in it since then; with `dryRun` only says what
-  /// that is.
+  /// Makes a folder what it was at a time, or undoes what one person did in it since then, or in a span of time; with
+  /// `dryRun` only says what that is.
   ///
   /// - Throws: `notFound` where the folder or the person does not exist, or the folder did not then; `invalid` for what
-  ///   is no folder, and a time that is yet to come; `accessDenied`; `noSpace`.
+  ///   is no folder, a time that is yet to come, and a span without a person or that ends before it begins; `accessDenied`; `noSpace`.
   package func restoreFolder(
     _ path: ItemPath, _ request: FolderRestoreRequest, progress: (SheafModel.Progress) -> Void
   ) throws -> FolderRestoration {
@@ -31,7 +31,9 @@ extension Library {
         advice: "give a time since it was made, or since it was shared with you")
     }
     let plan =
-      try person.map { try restorePlan(of: top, at: time, by: $0, caller) }
+      try person.map {
+        try restorePlan(of: top, undoing: PersonalActions(person: $0, since: time, until: request.until), caller)
+      }
       ?? restorePlan(of: top, at: time, caller)
     let left = try plan.leftAlone.compactMap { action in try step(near: action, caller) }
     if request.dryRun ?? false {
@@ -77,6 +79,17 @@ extension Library {
     guard request.time.seconds <= now.seconds else {
       throw SheafError(
         .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed")
+    }
+    if let until = request.until {
+      guard request.by != nil else {
+        throw SheafError(
+          .invalid, subject: "until", reason: "goes with a person alone", advice: "say whose actions are undone")
+      }
+      guard until > request.time else {
+        throw SheafError(
+          .invalid, subject: until.secondsText, reason: "is not after \(request.time.secondsText)",
+          advice: "give the beginning of the span first, and then its end")
+      }
     }
     let caller = try account(path.account).id
     return (inode.ino, .api(caller), try request.by.map { try person($0, for: caller) }, min(request.time, now))

@@ -8,9 +8,10 @@ import SheafStore
 /// 1. Undoing everybody's actions: each item that was in the folder comes back to where it was, with the contents that
 ///    it had. Items that were made since are deleted, and so are items that were deleted then. Items that were
 ///    elsewhere go back there.
-/// 2. Undoing one person's actions: those since then that nobody followed up. A document goes back to before the last
-///    versions, if these are all theirs, and an item to before their last moves. Items that they deleted are recovered,
-///    and items that they made are deleted. An item that others went on with is left alone.
+/// 2. Undoing one person's actions: those of a span of time that nobody followed up. A document goes back to before the
+///    last versions, if these are all theirs and of the span, and an item to before their last moves of it. Items that
+///    they deleted are recovered, and items that they made are deleted. An item that others went on with is left alone,
+///    and so is one with which they went on themselves after the span.
 /// 3. An item is left alone if nothing tells its former state any more, or if it has several names that are not those
 ///    of then. Folders that hold such items stay.
 struct FolderRestorePlan {
@@ -60,6 +61,23 @@ struct FolderRestorePlan {
     case .leave: leftAlone.append(action)
     }
   }
+}
+
+/// What one person did in a span of time.
+struct PersonalActions {
+  let person: Int64
+  /// The span, without its beginning.
+  let since: Timestamp
+  /// The last moment of the span; nil for no end.
+  let until: Timestamp?
+
+  /// Whether an action is one of them.
+  func include(_ actor: Int64, _ time: Timestamp) -> Bool { actor == person && time > since && !isLater(time) }
+
+  func isLater(_ time: Timestamp) -> Bool { until.map { time > $0 } ?? false }
+
+  /// Who may have gone on with an item.
+  var followers: String { until == nil ? "others have" : "somebody has" }
 }
 
 extension Library {
@@ -306,14 +324,15 @@ extension Library {
   // MARK: - One person's actions
 
   func restorePlan(
-    of top: Int64, at time: Timestamp, by person: Int64, _ caller: Caller
+    of top: Int64, undoing actions: PersonalActions, _ caller: Caller
   ) throws -> FolderRestorePlan {
     var plan = FolderRestorePlan()
+    let time = actions.since
     let present = try presentItems(below: [top], caller)
     var doomed: [PresentItem] = []
     for item in present {
       try lockedNear(placesAsked(of: item.item.id, item.parent, since: time, caller), asksTime: true) {
-        try addActions(of: person, since: time, to: item, caller, &plan, &doomed)
+        try addActions(actions, to: item, caller, &plan, &doomed)
       }
     }
     let here = Set(present.map(\.item.id))
@@ -321,18 +340,18 @@ extension Library {
       let since = try lockedNear(placesAsked(of: 0, folder, since: time, caller), asksTime: true) {
         try visibleSince(folder, time, caller)
       }
-      for id in try itemsTaken(from: folder, by: person, since: since) where !here.contains(id) {
+      for id in try itemsTaken(from: folder, actions, since: since) where !here.contains(id) {
         let parent = try locked { try presentItem(id)?.parent ?? folder }
         try lockedNear(placesAsked(of: id, parent, since: time, caller), asksTime: true) {
           guard let item = try presentItem(id), try mayMove(to: item.parent, caller) else { return }
-          try addMoves(of: item, by: person, since: time, caller, &plan)
+          try addMoves(of: item, actions, caller, &plan)
         }
       }
     }
-    for row in try deletions(below: top, present, by: person, since: time) {
+    for row in try deletions(below: top, present, actions) {
       let item = locked { (try? inode(row.ino))?.row.item ?? 0 }
       try lockedNear(placesAsked(of: item, row.parent, since: time, caller), asksTime: true) {
-        try addRecovery(of: row, by: person, since: time, caller, &plan)
+        try addRecovery(of: row, actions, caller, &plan)
       }
     }
     addDeletions(of: doomed, below: top, present, to: &plan)
@@ -341,36 +360,38 @@ extension Library {
 
   /// Adds what undoes a person's actions to an item that is there (rule 2).
   private func addActions(
-    of person: Int64, since time: Timestamp, to item: PresentItem, _ caller: Caller, _ plan: inout FolderRestorePlan,
+    _ actions: PersonalActions, to item: PresentItem, _ caller: Caller, _ plan: inout FolderRestorePlan,
     _ doomed: inout [PresentItem]
   ) throws {
     let id = item.item.id
-    let since = try visibleSince(item.ino, time, caller)
+    let since = try visibleSince(item.ino, actions.since, caller)
     let moves = try read { try $0.pastNames(of: id, after: since, limit: Self.pastNamesLookedAt) }
-    let own = moves.prefix { $0.actor == person }
-    if item.item.created > time, item.item.creator == person {
+    let own = moves.prefix { actions.include($0.actor, $0.until) }
+    if actions.include(item.item.creator, item.item.created) {
       if own.count < moves.count {
-        return plan.add(item.leave("others have moved it since"))
+        return plan.add(item.leave("\(actions.followers) moved it since"))
       }
-      if try read({ try $0.hasVersions(of: id, notBy: person) }) {
-        return plan.add(item.leave("others have changed it since"))
+      if try read({ try $0.hasVersions(of: id, notBy: actions.person, orAfter: actions.until) }) {
+        return plan.add(item.leave("\(actions.followers) changed it since"))
       }
       return doomed.append(item)
     }
-    try addMoves(of: item, by: person, since: time, caller, &plan)
+    try addMoves(of: item, actions, caller, &plan)
     guard item.item.kind == .document else { return }
-    try addContents(of: item, by: person, since: time, caller, &plan)
+    try addContents(of: item, actions, caller, &plan)
   }
 
   /// Adds going back to before a person's last moves.
   private func addMoves(
-    of item: PresentItem, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+    of item: PresentItem, _ actions: PersonalActions, _ caller: Caller, _ plan: inout FolderRestorePlan
   ) throws {
-    let since = try visibleSince(item.ino, time, caller)
+    let since = try visibleSince(item.ino, actions.since, caller)
     let moves = try read { try $0.pastNames(of: item.item.id, after: since, limit: Self.pastNamesLookedAt) }
-    let own = moves.prefix { $0.actor == person }
+    let own = moves.prefix { actions.include($0.actor, $0.until) }
     guard let first = own.last else {
-      if moves.contains(where: { $0.actor == person }) { plan.add(item.leave("others have moved it since")) }
+      if moves.contains(where: { actions.include($0.actor, $0.until) }) {
+        plan.add(item.leave("\(actions.followers) moved it since"))
+      }
       return
     }
     guard first.parent != item.parent || first.name != item.name else { return }
@@ -399,12 +420,14 @@ extension Library {
   }
 
   /// Items that a person took from a folder.
-  private func itemsTaken(from folder: Int64, by person: Int64, since time: Timestamp) throws -> Set<Int64> {
+  ///
+  /// - Parameter time: what happened until then is not the caller's to know.
+  private func itemsTaken(from folder: Int64, _ actions: PersonalActions, since time: Timestamp) throws -> Set<Int64> {
     var items: Set<Int64> = []
     var last: PastNameRow?
     repeat {
       let page = try locked { try read { try $0.pastNames(in: folder, after: last, limit: Self.pastStep) } }
-      for row in page where row.until > time && row.actor == person { items.insert(row.item) }
+      for row in page where row.until > time && actions.include(row.actor, row.until) { items.insert(row.item) }
       last = page.last
     } while last != nil
     return items
@@ -412,7 +435,7 @@ extension Library {
 
   /// Adds going back to before a person's last versions.
   private func addContents(
-    of item: PresentItem, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+    of item: PresentItem, _ actions: PersonalActions, _ caller: Caller, _ plan: inout FolderRestorePlan
   ) throws {
     let (id, current) = (item.item.id, item.item.version)
     let firstVisible = try firstVisibleVersion(of: id, inode(item.ino), caller)
@@ -421,19 +444,19 @@ extension Library {
         number < firstVisible && firstVisible > 1
           ? item.leave("its versions of then are not kept") : .contents(item: id, version: number))
     }
-    guard current > 0, let last = try read({ try $0.version(id, current) }), last.time > time else { return }
-    guard last.author == person else {
+    guard current > 0, let last = try read({ try $0.version(id, current) }), last.time > actions.since else { return }
+    guard actions.include(last.author, last.time) else {
       if try read({ try $0.versions(id, below: current, limit: Self.pastStep) })
-        .contains(where: { $0.author == person && $0.time > time })
+        .contains(where: { actions.include($0.author, $0.time) })
       {
-        plan.add(item.leave("others have changed it since"))
+        plan.add(item.leave("\(actions.followers) changed it since"))
       }
       return
     }
     var below = current
     while true {
       let rows = try read { try $0.versions(id, below: below, limit: Self.pastStep) }
-      if let before = rows.first(where: { $0.author != person || $0.time <= time }) {
+      if let before = rows.first(where: { !actions.include($0.author, $0.time) }) {
         return add(before.number)
       }
       guard let end = rows.last?.number else { break }
@@ -445,7 +468,7 @@ extension Library {
 
   /// The items that a person deleted in a folder and below it, each folder before its contents.
   private func deletions(
-    below top: Int64, _ present: [PresentItem], by person: Int64, since time: Timestamp
+    below top: Int64, _ present: [PresentItem], _ actions: PersonalActions
   ) throws -> [DeletedRow] {
     try store.snapshot { transaction in
       var found: [DeletedRow] = []
@@ -454,8 +477,8 @@ extension Library {
       var next = 0
       while next < folders.count {
         let inside = try transaction.deletedFolders(from: folders[next])
-        for row in try transaction.deleted(from: folders[next]) where row.time > time {
-          if row.actor == person { found.append(row) }
+        for row in try transaction.deleted(from: folders[next]) where row.time > actions.since {
+          if actions.include(row.actor, row.time) { found.append(row) }
           if inside.contains(row.ino), known.insert(row.ino).inserted { folders.append(row.ino) }
         }
         next += 1
@@ -466,14 +489,14 @@ extension Library {
 
   /// Adds bringing back what a person deleted, to where it was before they moved it.
   private func addRecovery(
-    of row: DeletedRow, by person: Int64, since time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+    of row: DeletedRow, _ actions: PersonalActions, _ caller: Caller, _ plan: inout FolderRestorePlan
   ) throws {
     guard let inode = try? inode(row.ino), let item = try item(of: inode), !item.isQuiet,
-      try isVisible(row, caller), item.creator != person || item.created <= time
+      try isVisible(row, caller), !actions.include(item.creator, item.created)
     else { return }
-    let since = try visibleSince(inode.ino, time, caller)
+    let since = try visibleSince(inode.ino, actions.since, caller)
     let moves = try read { try $0.pastNames(of: item.id, after: since, limit: Self.pastNamesLookedAt) }
-    let first = moves.prefix { $0.actor == person }.last
+    let first = moves.prefix { actions.include($0.actor, $0.until) }.last
     guard try mayMove(to: first?.parent ?? row.parent, caller) else { return }
     plan.add(.place(item: item.id, parent: first?.parent ?? row.parent, name: first?.name ?? row.name))
   }

@@ -312,8 +312,8 @@ extension Library {
       let request = try read { try $0.accessRequests(share.row.item) }.first { $0.account == target.id }
       guard request != nil || answer.answer == .block else {
         throw SheafError(
-          .notFound, subject: "\(answer.handle)", reason: "did not ask for access to \(path)",
-          advice: "`sheaf requests \(path.shellWord)` shows who did")
+          .notFound, subject: "\(answer.handle)", reason: "does not ask for access to \(path), or was answered already",
+          advice: "invite them with: sheaf participant add \(path.shellWord) \(answer.handle)")
       }
       let time = clock()
       try makeChange(.share) { change in
