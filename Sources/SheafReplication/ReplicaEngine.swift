@@ -522,28 +522,20 @@ final class ReplicaEngine: Sendable {
   static let copiedLength: Int64 = 1 << 20
   private static let copiedAtOnce = 64
 
-  /// Gives an open file what the version of a document that is here has of a large one; returns the ranges that are
-  /// missing then.
+  /// Gives an open file what a version of a document that is here has of a large one; returns the ranges that are missing
+  /// then.
   private func copyKnown(
     _ item: WireID, _ version: ItemVersion, to handle: UInt64
   ) async throws -> [Range<Int64>] {
     let all = [0..<version.size]
-    guard version.size >= Self.copiedLength,
-      let here = try await call({ try $0.currentVersion(ofItem: item, of: $1) })
-    else { return all }
-    let copies: [ContentCopies.Copy]
-    do {
-      copies = try await client.copies(
-        version.id, size: version.size, from: here, of: item, in: subject.scope)
-    } catch let failure as HubFailure where Self.hasNoMore(failure) {
-      // One of the two; the contents themselves tell which.
-      return all
-    }
+    guard version.size >= Self.copiedLength else { return all }
+    let versions = try await call { try $0.versionsHere(ofItem: item, like: version.size, of: $1) }
+    guard let (here, copies) = try await copies(of: version, of: item, from: versions) else { return all }
     // Some at a time: the library's lock is held for each.
     for start in stride(from: 0, to: copies.count, by: Self.copiedAtOnce) {
       let some = Array(copies[start...].prefix(Self.copiedAtOnce))
       let isCopied = try await call { library, number in
-        try library.copy(some, of: here.version, ofItem: item, size: version.size, to: handle, of: number)
+        try library.copy(some, of: here, ofItem: item, size: version.size, to: handle, of: number)
       }
       guard isCopied else { return all }
     }
@@ -553,6 +545,24 @@ final class ReplicaEngine: Sendable {
       end = copy.offset + copy.length
     }
     return end < version.size ? missing + [end..<version.size] : missing
+  }
+
+  /// The first of some versions that are here and that the hub has, too, and what another one has of it.
+  private func copies(
+    of version: ItemVersion, of item: WireID, from versions: [(version: WireID, size: Int64)]
+  ) async throws -> (WireID, [ContentCopies.Copy])? {
+    for here in versions {
+      do {
+        return (
+          here.version,
+          try await client.copies(version.id, size: version.size, from: here, of: item, in: subject.scope)
+        )
+      } catch let failure as HubFailure where Self.hasNoMore(failure) {
+        // One of the two; the contents themselves tell which.
+        continue
+      }
+    }
+    return nil
   }
 
   func write(_ bytes: ByteBuffer, to handle: UInt64, at offset: Int64) async throws {

@@ -213,12 +213,14 @@ extension StoreTransaction {
   }
 
   /// Removes a version that is neither current nor labelled nor open; returns whether it did.
-  package func thinVersion(_ item: Int64, _ number: Int64) throws -> Bool {
+  ///
+  /// - Parameter time: Its time, where a replica may have given its number to another version since; nil if not.
+  package func thinVersion(_ item: Int64, _ number: Int64, of time: Timestamp? = nil) throws -> Bool {
     try change(
       """
-      DELETE FROM versions WHERE item = ?1 AND number = ?2 AND label IS NULL AND open = 0
+      DELETE FROM versions WHERE item = ?1 AND number = ?2 AND time = coalesce(?3, time) AND label IS NULL AND open = 0
         AND number <> (SELECT version FROM items WHERE id = ?1)
-      """, item, number
+      """, item, number, time?.nanoseconds
     ) { $0.versions.forget(VersionKey(item: item, number: number)) }
     return try changes > 0
   }

@@ -55,14 +55,29 @@ extension Library {
     return try createNameless(documents, mode: 0o600, flags: O_RDWR, .replica(account)).handle
   }
 
-  /// The current version of a document, and its bytes, if all of them are here.
-  package func currentVersion(ofItem id: WireID, of account: Int64) throws -> (version: WireID, size: Int64)? {
+  /// The latest versions of a document that are looked at for what a new one may have of them.
+  private static let versionsLookedAt = 16
+  private static let versionsCompared = 3
+
+  /// The versions of a document that are here and that the hub has, with their bytes: those first of which a version of
+  /// `size` bytes may have most. Programs empty a document before they write it anew, so the latest one is not always
+  /// that.
+  package func versionsHere(
+    ofItem id: WireID, like size: Int64, of account: Int64
+  ) throws -> [(version: WireID, size: Int64)] {
     try locked {
-      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
-        let current = try replicaVersions(of: item, connected(account)).current,
-        let row = try localVersion(current, ofItem: id, of: account)?.row
-      else { return nil }
-      return (current, row.content.length)
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode) else { return [] }
+      let replica = try connected(account)
+      var found: [(version: WireID, size: Int64)] = []
+      for facts in try read({ try $0.versionFacts(item.id) }).reversed().prefix(Self.versionsLookedAt) {
+        guard facts.isSent, !facts.isOpen, let row = try read({ try $0.version(item.id, facts.number) }),
+          row.content.absentLength == 0, row.content.length > 0
+        else { continue }
+        found.append((Self.versionID(of: facts, of: item, replica), row.content.length))
+      }
+      let isLarge = Dictionary(grouping: found) { $0.size >= size / 2 }
+      let best = (isLarge[true] ?? []) + (isLarge[false] ?? []).sorted { $0.size > $1.size }
+      return Array(best.prefix(Self.versionsCompared))
     }
   }
 

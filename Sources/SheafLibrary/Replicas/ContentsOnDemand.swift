@@ -22,6 +22,8 @@ extension Library {
   /// Documents that are looked at with the lock held, and that are freed.
   private static let step = 64
   private static let freedAtOnce = 8
+  /// Versions before the current one that are looked at for contents.
+  private static let formerVersions = 4
 
   /// What a person said of an item, or of the nearest folder above it of which somebody said something.
   func isKept(_ ino: Int64) throws -> Bool? {
@@ -46,7 +48,7 @@ extension Library {
       switch try isKept(inode.ino) {
       case true?: return false
       case false?: return true
-      case nil where isHere && inode.row.size > 0: return false
+      case nil where try isHere && hasContentsHere(inode): return false
       case nil: break
       }
     } else {
@@ -57,6 +59,14 @@ extension Library {
       }
     }
     return try cacheLimit() != nil || version.size > Self.smallLength
+  }
+
+  /// Whether a document of which nothing is absent has contents here, or had them before a program emptied it.
+  private func hasContentsHere(_ inode: Inode) throws -> Bool {
+    if inode.row.size > 0 { return true }
+    guard let item = try item(of: inode) else { return false }
+    let former = try read { try $0.versions(item.id, below: item.version, limit: Self.formerVersions) }
+    return former.first { $0.size > 0 }.map { $0.content.absentLength == 0 } ?? false
   }
 
   /// Whether earlier versions of a document come with their contents.

@@ -344,7 +344,8 @@ extension Library {
           }
         }
         readings.renumber(final.id, moves)
-        rapidSaves.end(final.id)
+        rapidSaves.renumber(
+          final.id, Dictionary(uniqueKeysWithValues: versions.ids.keys.map { ($0, moves[$0] ?? $0) }))
         tell(.appearance(inode.ino), from: 0)
       }
     }

@@ -65,7 +65,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)?
   func needsContents(_ step: ReplicaStep, of account: Int64) throws -> (item: WireID, version: ItemVersion)?
   func beginContents(of account: Int64) throws -> UInt64
-  func currentVersion(ofItem id: WireID, of account: Int64) throws -> (version: WireID, size: Int64)?
+  func versionsHere(ofItem id: WireID, like size: Int64, of account: Int64) throws -> [(version: WireID, size: Int64)]
   func copy(
     _ parts: [ContentCopies.Copy], of version: WireID, ofItem id: WireID, size: Int64, to handle: UInt64,
     of account: Int64

@@ -24,6 +24,18 @@ package enum ReplicaStep: Hashable, Sendable, Codable {
     default: nil
     }
   }
+
+  /// The versions that are here and that it needs.
+  var versions: [WireID] {
+    switch self {
+    case .make(let item, _): item.unsent.map(\.id)
+    case .set(_, let before, _): before.unsent.map(\.id)
+    case .identify(_, _, let versions): Array(versions.keys)
+    case .absorb(_, _, let versions): versions
+    case .moveVersion(let version, _, _): [version]
+    case .place, .delete, .destroy: []
+    }
+  }
 }
 
 /// Puts the changes of a plan into an order in which a file system can make them one by one.

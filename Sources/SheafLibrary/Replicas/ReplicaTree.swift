@@ -161,6 +161,11 @@ extension Library {
     return try inode(row.ino)
   }
 
+  /// The id that a version of a document has, or gets when the hub hears of it.
+  static func versionID(of facts: StoreTransaction.VersionFacts, of item: ItemRow, _ replica: ReplicaRow) -> WireID {
+    facts.uuid.flatMap { WireID(bytes: $0) } ?? versionID(replica.seed, item.uuid, facts.number, facts.time)
+  }
+
   /// The versions of a document with the ids that they have, or get when the hub hears of them.
   ///
   /// - Parameter withSent: whether those that the hub has acknowledged are among ``ReplicaVersions/unsent``, too.
@@ -170,28 +175,28 @@ extension Library {
     var versions = ReplicaVersions()
     let facts = try read { try $0.versionFacts(item.id) }
     for fact in facts {
-      let id =
-        fact.uuid.flatMap { WireID(bytes: $0) } ?? Self.versionID(replica.seed, item.uuid, fact.number, fact.time)
+      let id = Self.versionID(of: fact, of: item, replica)
       versions.ids[fact.number] = id
       versions.numbers[id] = fact.number
     }
-    var former: WireID?
+    var former: (number: Int64, id: WireID)?
     var noted: [Int64: WireID]?
     for fact in facts where !fact.isOpen {
       let id = versions.ids[fact.number]
       if withSent || !fact.isSent, let id {
         var base = fact.base.flatMap { versions.ids[$0] }
         if base == nil, let number = fact.base {
-          // It went beside the document, and the hub knows it there. Where retention took it before the hub knew it, the
-          // version before it is nearest to what its author saw.
+          // It went beside the document, or was thinned, and the hub knows it. Where it was thinned before the hub knew
+          // it, the version before it is nearest to what its author saw, which may be one that the hub alone has.
           let known = try noted ?? notedVersions(of: item)
           noted = known
-          base = known[number] ?? former
+          let last = known.keys.filter { $0 < number && $0 > former?.number ?? 0 }.max()
+          base = known[number] ?? last.flatMap { known[$0] } ?? former?.id
         }
         versions.unsent.append(
           LocalVersion(id: id, base: base, cause: fact.cause.wire, time: fact.time.nanoseconds))
       }
-      former = id
+      former = id.map { (fact.number, $0) }
       // The hub may have gone back to one that is not the newest here.
       if fact.number <= item.version { versions.current = id }
     }
@@ -221,6 +226,20 @@ extension Library {
     id[6] = 0x80 | (id[6] & 0x0F)
     id[8] = 0x80 | (id[8] & 0x3F)
     return WireID(UUID(bytes: id))
+  }
+
+  /// The numbers of the versions of a document that were sent to the hub, and of which is not noted yet what it answered.
+  /// Until then this library is to have them: what was saved after one of them is based on it.
+  func versionsBeingSent(of item: ItemRow) throws -> Set<Int64> {
+    guard let replica = try read({ try $0.replica(item.owner) }) else { return [] }
+    let sends: [Send] = try read { try $0.replicaSends(of: item.owner, limit: .max) }.map {
+      try ReplicaJSON.decode($0.send)
+    }
+    let steps: [ReplicaStep] = try read { try $0.replicaSteps(of: item.owner) }.map { try ReplicaJSON.decode($0) }
+    let ids = sends.compactMap(\.version?.id) + steps.flatMap(\.versions)
+    if ids.isEmpty { return [] }
+    let numbers = try replicaVersions(of: item, replica).numbers
+    return Set(ids.compactMap { numbers[$0] })
   }
 
   /// Whether an extended attribute is one that the hub may know, and tell.

@@ -11,7 +11,7 @@ struct RapidSaves {
   struct Save: Hashable {
     let item: Int64
     /// Of the version.
-    let number: Int64
+    var number: Int64
     let time: Timestamp
     let author: Int64
     /// The process that saved; 0 where that is not one, or not known.
@@ -92,6 +92,20 @@ struct RapidSaves {
 
   /// Notes that a person made a version by a command: later saves of programs are another series.
   mutating func end(_ item: Int64) { series[item] = nil }
+
+  /// Notes that the versions of an item have other numbers; later saves are another series.
+  ///
+  /// - Parameter numbers: The numbers of the versions that are there, by those that they had.
+  mutating func renumber(_ item: Int64, _ numbers: [Int64: Int64]) {
+    end(item)
+    surplus = surplus.compactMap { save in
+      guard save.item == item else { return save }
+      var save = save
+      guard let number = numbers[save.number] else { return nil }
+      save.number = number
+      return save
+    }
+  }
 
   /// Takes the surplus of some documents, `limit` versions at most; forgets series that do not go on.
   mutating func takeSurplus(_ limit: Int, at time: Timestamp) -> [Save] {

@@ -79,9 +79,12 @@ extension Library {
           var spared: (item: Int64, numbers: Set<Int64>)?
           // One that got a label meanwhile stays.
           return try surplus[batch..<min(batch + Self.thinBatch, surplus.count)].reduce(0) {
-            if spared?.item != $1.item { spared = ($1.item, try entryVersions(of: $1.item)) }
+            if spared?.item != $1.item {
+              let sent = try change.rows.item($1.item).map { try versionsBeingSent(of: $0) } ?? []
+              spared = ($1.item, try entryVersions(of: $1.item).union(sent))
+            }
             if spared?.numbers.contains($1.number) ?? false { return $0 }
-            return $0 + (try change.rows.thinVersion($1.item, $1.number) ? 1 : 0)
+            return $0 + (try change.rows.thinVersion($1.item, $1.number, of: $1.time) ? 1 : 0)
           }
         }
       }
@@ -242,9 +245,9 @@ extension Library {
   /// The versions to remove, found while work goes on: of each interval the last one stays.
   ///
   /// A version is not older than those before it: the clock that told so was behind.
-  private func surplusVersions(at time: Timestamp) throws -> [(item: Int64, number: Int64)] {
-    var surplus: [(item: Int64, number: Int64)] = []
-    var previous: (item: Int64, number: Int64, slot: Int64)?
+  private func surplusVersions(at time: Timestamp) throws -> [(item: Int64, number: Int64, time: Timestamp)] {
+    var surplus: [(item: Int64, number: Int64, time: Timestamp)] = []
+    var previous: (item: Int64, number: Int64, time: Timestamp, slot: Int64)?
     try store.snapshot { transaction in
       var policy = try RetentionPolicy(transaction)
       var kept = (item: Int64(0), span: policy.library.versions)
@@ -258,7 +261,7 @@ extension Library {
         let age = time.seconds - made.seconds
         if kept.item != item { kept = (item, try policy.spans(ofItem: item, transaction).versions) }
         guard age < kept.span, let span = Self.spans.first(where: { age < $0.age }) else {
-          surplus.append((item, number))
+          surplus.append((item, number, own))
           previous = nil
           return
         }
@@ -267,8 +270,10 @@ extension Library {
           return
         }
         let slot = made.seconds / span.interval &* 8 &+ Int64(Self.spans.firstIndex { $0.age == span.age } ?? 0)
-        if let last = previous, last.item == item, last.slot == slot { surplus.append((last.item, last.number)) }
-        previous = (item, number, slot)
+        if let last = previous, last.item == item, last.slot == slot {
+          surplus.append((last.item, last.number, last.time))
+        }
+        previous = (item, number, own, slot)
       }
     }
     return surplus

@@ -20,7 +20,8 @@ extension Library {
     guard !saves.isEmpty else { return false }
     let bases = sessionBases()
     var bytes: Int64 = 0
-    // The newest number in the log is never given again, so its version waits for the next event.
+    // The newest number in the log is never given again, so its version waits for the next event. One that is being sent
+    // to a hub waits for the answer.
     var waiting: [RapidSaves.Save] = []
     try makeChange(.thin, freesSpace: true) { change in
       (bytes, waiting) = (0, [])
@@ -28,9 +29,10 @@ extension Library {
       for (item, saves) in Dictionary(grouping: saves, by: \.item) {
         guard let row = try change.rows.item(item) else { continue }
         let spared = try entryVersions(of: item).union(bases[item] ?? [])
+        let sent = try versionsBeingSent(of: row)
         var thinned: Set<Int64> = []
         for save in saves where save.number != row.conflict && !spared.contains(save.number) {
-          guard newest?.item != item || newest?.version != save.number else {
+          guard newest?.item != item || newest?.version != save.number, !sent.contains(save.number) else {
             waiting.append(save)
             continue
           }

@@ -368,6 +368,32 @@ import Testing
     }
   }
 
+  /// Programs empty a document and write it anew. If the other machine has the empty one, it has the former one still.
+  @Test func ofADocumentThatWasEmptiedOnlyWhatChangedTravels() throws {
+    try withMachines(cache: nil, making: "head -c 12000000 /dev/urandom > large") { machines in
+      try machines.settle()
+      try eventually("all of it is here", within: .seconds(60)) {
+        try machines.desktop.wait()
+        return try machines.local("large") == "here"
+      }
+      let folder = try TemporaryFolder()
+      defer { try? folder.remove() }
+      for turn in 0..<2 {
+        let before = try machines.moved()
+        try machines.laptop.shell("cp large '\(folder.path)/copy'; : > large")
+        // What is written at once would be part of the same version.
+        try eventually("the other machine has the empty one", within: .seconds(60)) {
+          try machines.settle()
+          return try machines.desktop.shell("stat -c %s large") == "0"
+        }
+        try machines.laptop.shell("(cat '\(folder.path)/copy'; echo \(turn)) > large")
+        try machines.settle()
+        #expect(try machines.areSame("large"))
+        #expect(try machines.moved() - before < 2_500_000, "turn \(turn)")
+      }
+    }
+  }
+
   @Test func earlierVersionsComeWhenTheyAreRead() throws {
     try withMachines(making: "seq 1000 > a") { machines in
       try machines.laptop.shell("seq 2000 > a")
