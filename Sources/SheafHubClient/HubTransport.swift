@@ -100,6 +100,9 @@ final class HubTransport: Sendable {
     configuration.connectionPool.retryConnectionEstablishment = false
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
+    // A hub that streams does not answer the end of a connection. Nothing is lost without that: HTTP tells where a
+    // message ends.
+    tls.shutdownTimeout = .milliseconds(100)
     if let fingerprint = hub.fingerprint {
       // The key itself is known: names, dates and issuers of the certificate say nothing more.
       tls.certificateVerification = .none

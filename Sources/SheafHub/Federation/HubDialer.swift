@@ -70,6 +70,8 @@ package struct HubDialer: HubDialing {
     configuration.dnsOverride = [host: found]
     var tls = TLSConfiguration.makeClientConfiguration()
     tls.minimumTLSVersion = .tlsv12
+    // The other hub has answered, and need not answer the end of the connection, too.
+    tls.shutdownTimeout = .milliseconds(100)
     configuration.tlsConfiguration = tls
     return configuration
   }
