@@ -66,6 +66,8 @@ package final class CertificateFiles: Sendable {
       certificateChain: pair.chain.map { .certificate($0) }, privateKey: .privateKey(pair.key))
     configuration.minimumTLSVersion = .tlsv12
     configuration.applicationProtocols = ["http/1.1"]
+    // Many clients do not answer the end of a connection. Nothing is lost without that: HTTP tells where a message ends.
+    configuration.shutdownTimeout = .milliseconds(100)
     configuration.sslContextCallback = { [self] _, promise in
       if let pair = unchanged() { return promise.succeed(pair.override) }
       // Not on the connection's thread: there BoringSSL would take the failure of unusable files for the connection's.
