@@ -377,9 +377,9 @@ package final class LibraryConnections: ConnectionController {
 
   /// The key of the device that the machine was; nil where it is gone.
   private func key(of mark: WipeMark) -> DeviceKeyFile? {
-    guard let zone = WireID(mark.zone), let devices = try? devices() else { return nil }
+    guard let devices = try? devices() else { return nil }
     // An earlier program did not name the file after the device.
-    let keys = [mark.device, nil].map { devices.key(of: zone, device: $0) }
+    let keys = [mark.device, nil].map { devices.key(of: mark.zone, device: $0) }
     return keys.first { (try? $0.file.read())?.id == mark.device }
   }
 

@@ -221,26 +221,24 @@ extension StoreTransaction {
     return kept == nil && border < last
   }
 
-  /// Forgets events of accounts' items, `limit` at most of each kind, and what their hubs told of them; returns whether
+  /// Forgets events of an account's items, `limit` at most of each kind, and what its hub told of them; returns whether
   /// there may be more. Their numbers are not given again.
-  package func forgetEvents(of accounts: [Int64], limit: Int) throws -> Bool {
+  package func forgetEvents(of account: Int64, limit: Int) throws -> Bool {
     try setSetting("eventsTo", eventBounds().last)
     var hasMore = false
-    for account in accounts {
-      for (table, number, owner) in [
-        ("events", "sequence", "owner"), ("pending_events", "id", "owner"), ("waiting_events", "id", "owner"),
-        ("replica_events", "sequence", "account"),
-      ] {
-        try run(
-          "DELETE FROM \(table) WHERE \(number) IN (SELECT \(number) FROM \(table) WHERE \(owner) = ? LIMIT ?)",
-          account, limit)
-        if try first("SELECT 1 FROM \(table) WHERE \(owner) = ? LIMIT 1", account, decode: { _ in true }) ?? false {
-          hasMore = true
-        }
+    for (table, number, owner) in [
+      ("events", "sequence", "owner"), ("pending_events", "id", "owner"), ("waiting_events", "id", "owner"),
+      ("replica_events", "sequence", "account"),
+    ] {
+      try run(
+        "DELETE FROM \(table) WHERE \(number) IN (SELECT \(number) FROM \(table) WHERE \(owner) = ? LIMIT ?)",
+        account, limit)
+      if try first("SELECT 1 FROM \(table) WHERE \(owner) = ? LIMIT 1", account, decode: { _ in true }) ?? false {
+        hasMore = true
       }
-      try run("DELETE FROM replica_logs WHERE account = ?", account)
-      try run("DELETE FROM replica_comments WHERE account = ?", account)
     }
+    try run("DELETE FROM replica_logs WHERE account = ?", account)
+    try run("DELETE FROM replica_comments WHERE account = ?", account)
     return hasMore
   }
 

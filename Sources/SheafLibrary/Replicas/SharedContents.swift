@@ -278,10 +278,12 @@ extension Library {
 
   // MARK: - The end
 
-  /// Ends a share of which nobody here is a part any more: it is out of sight at once, and then leaves this machine.
-  ///
-  /// - Parameter keepsUnsent: Whether what was saved here, and is not at the hub, becomes its author's own (rule 2).
-  package func endShare(_ share: FollowedShare, keepsUnsent: Bool = true) throws {
+  /// Ends a share of which nobody here is a part any more: it is out of sight at once, and then leaves this machine. What
+  /// was saved here, and is not at the hub, becomes its author's own (rule 2).
+  package func endShare(_ share: FollowedShare) throws { try endShare(share, isWiped: false) }
+
+  /// - Parameter isWiped: Whether nothing of it is to be left: neither what the hub does not have, nor events.
+  func endShare(_ share: FollowedShare, isWiped: Bool) throws {
     collectMapped(ofOwner: share.account) { _ in true }
     try locked {
       let active = shares.all.filter {
@@ -292,8 +294,10 @@ extension Library {
         try makeChange(.share) { try stop(each, inode, actor: each.owner, $0) }
       }
     }
-    if keepsUnsent { try forEachUnsent(of: share.account) { try rescue($0, in: share) } }
+    if !isWiped { try forEachUnsent(of: share.account) { try rescue($0, in: share) } }
     try destroyAll(of: share.account)
+    // Before its replica goes: another process that goes on finds it by that.
+    if isWiped { try forgetEvents(of: share.account) }
     try locked { try makeChange(.replica, freesSpace: true) { try $0.rows.deleteReplica(share.account) } }
   }
 

@@ -1,6 +1,6 @@
 package import SheafModel
 import SheafStore
-import SheafWire
+package import SheafWire
 
 /// Destroying what a connected account has on this machine, where its hub says that the machine was removed for that.
 ///
@@ -22,7 +22,7 @@ extension Library {
       _ = try handOverShares(of: account)
       try makeChange(.replica, freesSpace: true) { change in
         try change.rows.setWipe(
-          WipeMark(state: .begun, zone: zone.description, device: device, time: change.time), of: account)
+          WipeMark(state: .begun, zone: zone, device: device, time: change.time), of: account)
         try change.rows.removeWaitingEvents(of: account, all: true)
         try endReplica(of: account, change)
       }
@@ -42,7 +42,7 @@ extension Library {
   package func destroyWiped(_ account: Int64) throws {
     let followed = try locked { try handOverShares(of: account) }
     let owners = [account] + followed.map(\.account)
-    for share in followed { try endShare(share, keepsUnsent: false) }
+    for share in followed { try endShare(share, isWiped: true) }
     try locked {
       for share in shares.all where share.owner == account && share.row.isActive {
         guard let inode = try sharedInode(share.row.item) else { continue }
@@ -50,16 +50,8 @@ extension Library {
       }
     }
     try destroyAll(of: account)
-    var hasMore = true
-    while hasMore {
-      hasMore = try locked {
-        try settleEvents(all: true)
-        return try makeChange(.purge, freesSpace: true) { change in
-          try change.rows.deleteWebhooks(of: account)
-          return try change.rows.forgetEvents(of: owners, limit: Self.forgottenAtOnce)
-        }
-      }
-    }
+    try locked { try makeChange(.purge, freesSpace: true) { try $0.rows.deleteWebhooks(of: account) } }
+    try forgetEvents(of: account)
     locked {
       // Programs may have them open still.
       for inode in Array(inodes.all) where inode.isOrphan && owners.contains(inode.row.owner) {
@@ -70,6 +62,19 @@ extension Library {
       eventObservers.noteWebhooks()
     }
     try freePurged()
+  }
+
+  /// Forgets the events of what an account owns.
+  func forgetEvents(of account: Int64) throws {
+    var hasMore = true
+    while hasMore {
+      hasMore = try locked {
+        try settleEvents(all: true)
+        return try makeChange(.purge, freesSpace: true) {
+          try $0.rows.forgetEvents(of: account, limit: Self.forgottenAtOnce)
+        }
+      }
+    }
   }
 
   /// Events that one transaction forgets.
@@ -89,13 +94,13 @@ package struct WipeMark: Hashable, Sendable {
 
   package var state: State
   /// The account's zone at its hub.
-  package let zone: String
+  package let zone: WireID
   /// The device that the machine was.
   package let device: String
   /// When it began.
   package let time: Timestamp
 
-  package init(state: State, zone: String, device: String, time: Timestamp) {
+  package init(state: State, zone: WireID, device: String, time: Timestamp) {
     self.state = state
     self.zone = zone
     self.device = device
@@ -110,15 +115,14 @@ extension StoreTransaction {
   func wipe(of account: Int64) throws -> WipeMark? {
     guard let text = try setting(Self.wipeKey(account)) else { return nil }
     let words = text.split(separator: " ")
-    guard words.count == 4, let state = WipeMark.State(rawValue: String(words[0])), WireID(String(words[1])) != nil,
+    guard words.count == 4, let state = WipeMark.State(rawValue: String(words[0])), let zone = WireID(String(words[1])),
       let time = Int64(words[3])
     else {
       throw SheafError(
         .corrupt, subject: "library", reason: "does not say what of an account was destroyed here",
         advice: "run sheaf repair")
     }
-    return WipeMark(
-      state: state, zone: String(words[1]), device: String(words[2]), time: Timestamp(nanoseconds: time))
+    return WipeMark(state: state, zone: zone, device: String(words[2]), time: Timestamp(nanoseconds: time))
   }
 
   func setWipe(_ mark: WipeMark?, of account: Int64) throws {
