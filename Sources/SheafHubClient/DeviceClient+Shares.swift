@@ -88,10 +88,10 @@ extension DeviceClient {
   }
 
   /// Answers somebody who asked.
-  package func answer(_ answer: ShareAnswer.Answer, to handle: AccountHandle, of share: WireID) async throws {
+  package func answer(_ answer: ShareAnswer, to handle: AccountHandle, of share: WireID) async throws {
     try await perform(
       HubRequest(
-        .PUT, ShareAnswer(answer: answer),
+        .PUT, answer,
         to: "/v1/shares/\(share)/requests/\(PercentCoding.encode(handle.description.utf8))"))
   }
 

@@ -178,11 +178,8 @@ struct HubSharing: Sendable {
 
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws {
     try await change(path) { share, _, _ in
-      try await client(of: share).answer(answer.answer.wire, to: answer.handle, of: share)
-      if answer.answer == .approve, let permission = answer.permission {
-        _ = try await client(of: share).setParticipant(
-          answer.handle, of: share, ParticipantSettings(permission: permission.wire))
-      }
+      try await client(of: share).answer(
+        ShareAnswer(answer: answer.answer.wire, permission: answer.permission?.wire), to: answer.handle, of: share)
     }
   }
 

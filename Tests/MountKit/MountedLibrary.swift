@@ -69,7 +69,8 @@ public struct MountedLibrary: Sendable {
 
   /// Whether the kernel has a mount there, answering or dead.
   public var isMounted: Bool {
-    let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
+    // Others' mount points need not be UTF-8.
+    let mounts = String(decoding: FileManager.default.contents(atPath: "/proc/self/mounts") ?? Data(), as: UTF8.self)
     return mounts.split(separator: "\n").contains { $0.split(separator: " ")[1] == mountpoint }
   }
 

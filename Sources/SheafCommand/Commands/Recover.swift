@@ -32,7 +32,10 @@ struct Recover: AsyncParsableCommand {
       }
     }
     if output.json { return try JSON.write(paths) }
-    let inside = paths.count > 1 ? " with \(Format.count(paths.count - 1, "item")) in it" : ""
-    try StandardOutput.line("Recovered \((paths.first ?? "").escapingControls)\(inside).")
+    let first = paths.first ?? ""
+    let isTree = paths.dropFirst().allSatisfy { $0.hasPrefix(first + "/") }
+    let (more, rest) = (paths.count - 1, isTree ? "item" : "other item")
+    let words = more < 1 ? "" : isTree ? " with \(Format.count(more, rest)) in it" : " and \(Format.count(more, rest))"
+    try StandardOutput.line("Recovered \(first.escapingControls)\(words).")
   }
 }

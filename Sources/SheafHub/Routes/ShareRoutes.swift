@@ -102,10 +102,12 @@ extension HubRoutes {
         .put: { request, context in
           let (caller, place) = try await shared(context)
           let handle = handle(context)
-          let answer = try await request.json(ShareAnswer.self, upTo: Self.smallBody).answer
+          let answer = try await request.json(ShareAnswer.self, upTo: Self.smallBody)
           let person = try await sharing.person(handle)
           try await sharing.change(place.share, in: place.zone, by: caller.person) {
-            try $0.answer(handle, person, answer, by: caller.zone, at: clock.now)
+            try $0.answer(
+              handle, person, answer.answer, given: answer.permission.map { SharePermission($0) }, by: caller.zone,
+              at: clock.now)
           }
           return Response(status: .noContent)
         }

@@ -389,9 +389,12 @@ struct HubShare: Hashable, Sendable {
   /// Lets somebody in who asked, turns them down, or keeps anybody out for good; a block takes back an invitation that
   /// was not accepted yet.
   ///
-  /// - Parameter person: Whom the handle names now; nil where no account has it.
+  /// - Parameters:
+  ///   - person: Whom the handle names now; nil where no account has it.
+  ///   - given: What somebody who is let in may do; nil for what the share gives people who are invited.
   mutating func answer(
-    _ handle: String, _ person: Person?, _ answer: ShareAnswer.Answer, by zone: String, at now: Timestamp
+    _ handle: String, _ person: Person?, _ answer: ShareAnswer.Answer, given: SharePermission? = nil, by zone: String,
+    at now: Timestamp
   ) throws {
     try require(.answerRequests, by: zone)
     let unknown = HubError(.notFound, "nobody of this handle asked")
@@ -403,7 +406,8 @@ struct HubShare: Hashable, Sendable {
       if member(account) == nil {
         try checkRoom()
         members[account] = Member(
-          person: asked.person, role: .privateUser, permission: permission, acceptance: .accepted, since: now)
+          person: asked.person, role: .privateUser, permission: given ?? permission, acceptance: .accepted,
+          since: now)
       }
       asking[account] = nil
     case .deny:

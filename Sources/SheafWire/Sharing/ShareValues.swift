@@ -212,8 +212,13 @@ public struct ShareAnswer: Hashable, Sendable, Codable {
   public enum Answer: String, Sendable, Codable, CaseIterable { case approve, deny, block }
 
   public var answer: Answer
+  /// What somebody who is let in may do; nil for what the share gives people who are invited.
+  public var permission: WirePermission?
 
-  public init(answer: Answer) { self.answer = answer }
+  public init(answer: Answer, permission: WirePermission? = nil) {
+    self.answer = answer
+    self.permission = permission
+  }
 }
 
 /// The part of an account in a share, as its inbox shows it.

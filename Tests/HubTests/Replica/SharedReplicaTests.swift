@@ -95,19 +95,18 @@ import Testing
       #expect(attributes[0] == attributes[1], "\(attributes)")
       let names = try Command.shell("cd '\(people.bob.library.mountpoint)' && find . | sort").succeed().text
       #expect(!names.contains("private"), "\(names)")
-      // What bob did since then, and nobody after him, alice undoes.
+      // Who moved, made or deleted what is not known here, so nothing of one person's is undone.
       let time = try people.alice.shell("sleep 1.1; date -u +%Y-%m-%dT%H:%M:%SZ; sleep 1.1").trimmingCharacters(
         in: .whitespacesAndNewlines)
       try Command.shell("echo bob > '\(people.shared("team/roma.md"))'").succeed()
       try people.settle()
       #expect(try people.alice.shell("cat team/roma.md") == "bob")
-      let undone = try people.alice.succeed("restore", "Documents/team", "--time", time, "--by", Self.bob).text
+      let refused = try people.alice.sheaf("restore", "Documents/team", "--time", time, "--by", Self.bob)
+      #expect(refused.status == 1 && refused.errorText.contains("is on several machines"), "\(refused)")
+      let undone = try people.alice.succeed("restore", "Documents/team", "--time", time).text
       #expect(undone.contains("1 with earlier contents"), "\(undone)")
       try people.settle()
       #expect(people.text(people.shared("team/roma.md")) == "Rome\n")
-      let stranger = try people.alice.sheaf(
-        "restore", "Documents/team", "--time", time, "--by", "nobody@hub.example")
-      #expect(stranger.status == 1 && stranger.errorText.contains("not in this library"), "\(stranger)")
     }
   }
 

@@ -207,6 +207,11 @@ import Testing
     #expect(share.waiting(for: try #require(share.owner)) == 1)
     try share.answer(Self.bob.handle, Self.bob, .approve, by: alice, at: Self.now)
     #expect(share.member(Self.bob.zone)?.acceptance == .accepted && share.asking.isEmpty)
+    #expect(share.member(Self.bob.zone)?.permission == .readWrite)
+    // With another permission than the share gives, from the first moment.
+    #expect(try ask(Self.dora) == nil)
+    try share.answer(Self.dora.handle, Self.dora, .approve, given: .readOnly, by: alice, at: Self.now)
+    #expect(share.member(Self.dora.zone)?.permission == .readOnly)
     // Turned down for a day.
     #expect(try ask(Self.carol) == nil)
     try share.answer(Self.carol.handle, nil, .deny, by: alice, at: Self.now)
