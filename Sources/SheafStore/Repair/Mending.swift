@@ -566,9 +566,12 @@ struct Mending {
       """
       DELETE FROM shares WHERE item NOT IN (SELECT id FROM items WHERE kind IN (1, 2));
       DELETE FROM participants WHERE share NOT IN (SELECT item FROM shares) OR account NOT IN (SELECT id FROM accounts);
-      UPDATE participants SET role = 2 WHERE role = 1 AND account <> (SELECT owner FROM items WHERE id = share);
+      UPDATE accounts SET person = NULL WHERE person NOT IN (SELECT id FROM accounts);
+      UPDATE participants SET role = 2 WHERE role = 1
+        AND account <> (SELECT coalesce(a.person, a.id) FROM items t JOIN accounts a ON a.id = t.owner WHERE t.id = share);
       INSERT INTO participants (share, account, role, permission, acceptance, since, joined)
-        SELECT s.item, t.owner, 1, 2, 2, s.since, s.since FROM shares s JOIN items t ON t.id = s.item WHERE true
+        SELECT s.item, coalesce(a.person, a.id), 1, 2, 2, s.since, s.since
+        FROM shares s JOIN items t ON t.id = s.item JOIN accounts a ON a.id = t.owner WHERE true
         ON CONFLICT DO UPDATE SET role = 1, permission = 2, acceptance = 2;
       DELETE FROM one_time_links
       WHERE NOT EXISTS (SELECT 1 FROM participants p WHERE p.share = one_time_links.share AND account = inviter);

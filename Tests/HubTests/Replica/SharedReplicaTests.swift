@@ -107,6 +107,13 @@ import Testing
       #expect(undone.contains("1 with earlier contents"), "\(undone)")
       try people.settle()
       #expect(people.text(people.shared("team/roma.md")) == "Rome\n")
+      // What can be read of either library is a sound one.
+      for machine in [people.alice, people.bob] {
+        let copy = "\(people.place.folder.path)/\(machine.name)-copy"
+        _ = try machine.succeed("backup", copy)
+        let repaired = try Command([try SheafProgram.path(), "repair", copy]).run()
+        #expect(repaired.status == 0 && repaired.text.hasSuffix("Nothing is lost."), "\(repaired)")
+      }
     }
   }
 
