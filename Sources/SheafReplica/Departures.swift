@@ -107,12 +107,27 @@ struct Departures {
   private mutating func mustWait(_ id: WireID, _ send: Send) throws -> Bool {
     for place in send.places ?? [] {
       if place.parent != .root, try draft.base(place.parent) == nil, departures[place.parent] == nil { return true }
+      // The folder to which it goes is in it at the hub, and the hub is not to hear yet that it left.
+      if send.kind == .folder, try willBe(place.parent, in: id) { return true }
       // The item that has the name at the hub leaves it here, but the hub is not to hear of that yet.
       if let occupant = try draft.baseOccupant(of: place), occupant != id, departures[occupant] == nil,
         try draft.news(occupant) == nil, try draft.mark(occupant) == nil
       {
         return true
       }
+    }
+    return false
+  }
+
+  /// Whether a folder is in another one, or is that, once the hub has done what is sent now.
+  private mutating func willBe(_ folder: WireID, in other: WireID) throws -> Bool {
+    var (next, seen) = (folder, Set<WireID>())
+    while next != .root, seen.insert(next).inserted {
+      if next == other { return true }
+      guard let above = try departures[next]?.send.places?.first?.parent ?? draft.base(next)?.places.first?.parent else {
+        return false
+      }
+      next = above
     }
     return false
   }

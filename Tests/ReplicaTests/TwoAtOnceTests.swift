@@ -205,6 +205,30 @@ import Testing
     }
   }
 
+  /// One folder is put out of the other again and takes a name whose folder was deleted just now, of which the hub is
+  /// not to hear yet. The other one waits for that, too.
+  @Test func aFolderThatWaitsForItsNameKeepsWhatGoesIntoItWaiting() throws {
+    try LibraryStory.tell { story in
+      let laptop = story.laptop
+      try laptop.makeFolder("o")
+      try laptop.makeFolder("o/i")
+      try laptop.save("one", at: "o/i/f")
+      try story.sync()
+      try laptop.move("o/i", to: "i2")
+      try laptop.move("o", to: "i2/o")
+      try laptop.makeFolder("o")
+      try laptop.save("new", at: "o/f")
+      try story.sync()
+      try laptop.remove("o")
+      try laptop.move("i2/o", to: "o")
+      try laptop.move("i2", to: "o/i")
+      while try laptop.step(&story.hub, losesAnswer: false) {}
+      try story.sync()
+      #expect(story.paths == ["o", "o/i", "o/i/f"])
+      #expect(!laptop.outcomes.contains { $0.outcome == .refused } && laptop.notices.isEmpty)
+    }
+  }
+
   @Test func aSwapAndAChainOfRenamesAreDoneAtOnce() throws {
     try LibraryStory.tell { story in
       for name in ["a", "b", "c", "d", "e"] { try story.laptop.save("of \(name)", at: name) }
