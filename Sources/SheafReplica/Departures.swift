@@ -124,10 +124,9 @@ struct Departures {
     var (next, seen) = (folder, Set<WireID>())
     while next != .root, seen.insert(next).inserted {
       if next == other { return true }
-      guard let above = try departures[next]?.send.places?.first?.parent ?? draft.base(next)?.places.first?.parent else {
-        return false
-      }
-      next = above
+      let sent = departures[next]?.send.places?.first
+      guard let above = try sent ?? draft.base(next)?.places.first else { return false }
+      next = above.parent
     }
     return false
   }

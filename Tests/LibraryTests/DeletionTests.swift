@@ -35,6 +35,26 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// What is in a deleted folder has the path that `sheaf deleted` prints, also if another folder has its name by now.
+  @Test func whatIsInADeletedFolderIsFoundBesideAnotherOne() throws {
+    let fixture = try LibraryFixture()
+    for folder in ["p", "p/g"] { try fixture.mkdir(folder) }
+    for name in ["p/one", "p/two", "p/g/b"] { try fixture.save(name, name) }
+    for name in ["p/one", "p/two", "p/g/b"] { try fixture.unlink(name) }
+    for folder in ["p/g", "p"] { try fixture.rmdir(folder) }
+    for folder in ["p", "p/g"] { try fixture.mkdir(folder) }
+    #expect(try fixture.library.versions(fixture.path("p/two")).count == 1)
+    #expect(try recover(fixture, "p/g/b") == ["Documents/p (2)/g/b"])
+    #expect(try fixture.text("p (2)/g/b") == "p/g/b")
+    // The one that was deleted last of all, in whichever folder.
+    try fixture.save("p/one", "later")
+    fixture.clock.advance(60)
+    try fixture.unlink("p/one")
+    #expect(try recover(fixture, "p/one") == ["Documents/p/one"])
+    #expect(try fixture.text("p/one") == "later")
+    try fixture.finish()
+  }
+
   /// A dot in a folder's name begins no extension.
   @Test func aFoldersTakenNameGetsItsNumberBehindItsDots() throws {
     let fixture = try LibraryFixture()

@@ -87,28 +87,31 @@ extension Library {
     }
   }
 
-  /// The latest deleted inode at `path`, whose folders may be deleted too.
+  /// Folders of one path, there and deleted ones, in which a deleted item is looked for.
+  private static let formerFolders = 64
+
+  /// The latest deleted inode at `path`, whose folders may be deleted too, also where others have their names by now.
   func resolveDeleted(_ path: ItemPath) throws -> DeletedRow {
     let (root, components) = try root(of: path)
     let caller = Caller.api(try account(path.account).id)
-    var folder = root.ino
+    var folders = [root.ino]
     let missing = SheafError(
       .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
       advice: "`sheaf deleted` shows what can be recovered")
     guard let last = components.last else { throw missing }
-    for component in components.dropLast() {
-      if let entry = try entry(folder, component), try inode(entry.ino).isFolder {
-        folder = entry.ino
-      } else if let row = try read({ try $0.deleted(from: folder, name: component) }).first(where: {
-        try isVisible($0, caller)
-      }) {
-        folder = row.ino
-      } else {
-        throw missing
-      }
+    func deleted(_ name: [UInt8], from folder: Int64) throws -> [DeletedRow] {
+      try read { try $0.deleted(from: folder, name: name) }.filter { try isVisible($0, caller) }
     }
-    guard let row = try read({ try $0.deleted(from: folder, name: last) }).first(where: { try isVisible($0, caller) })
-    else { throw missing }
+    for component in components.dropLast() {
+      var inner: [Int64] = []
+      for folder in folders where inner.count < Self.formerFolders {
+        if let entry = try entry(folder, component), try inode(entry.ino).isFolder { inner.append(entry.ino) }
+        inner += try deleted(component, from: folder).map(\.ino)
+      }
+      folders = inner
+    }
+    let found = try folders.prefix(Self.formerFolders).compactMap { try deleted(last, from: $0).first }
+    guard let row = found.max(by: { $0.time < $1.time }) else { throw missing }
     return row
   }
 }
