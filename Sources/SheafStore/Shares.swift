@@ -299,6 +299,11 @@ extension StoreTransaction {
     try numberSetting(Self.declined(share, account)).map { Timestamp(nanoseconds: $0) }
   }
 
+  /// Forgets what an account asks for. Where it was blocked stays known.
+  package func withdrawAccessRequests(of account: Int64) throws {
+    try run("DELETE FROM access_requests WHERE account = ? AND blocked = 0", account)
+  }
+
   /// Turns a request down, and forgets which ones were before `forgotten`.
   package func declineAccessRequest(
     _ share: Int64, _ account: Int64, at time: Timestamp, forgetting forgotten: Timestamp

@@ -93,6 +93,7 @@ extension Library {
     }
     for share in shares.joined(by: account.id) { try leave(share, account.id, .api(account.id)) }
     try endOffers(to: account)
+    try makeChange(.share) { try $0.rows.withdrawAccessRequests(of: account.id) }
     if try read({ try $0.isNamed(account) }) { return try retire(account) }
     try makeChange(.accounts, freesSpace: true) { change in
       try detach(root, change)

@@ -181,6 +181,25 @@ struct ParticipationTests {
     }
   }
 
+  /// Whoever gets the handle of an account that is gone has not asked. Where that was blocked, so is this.
+  @Test func anAccountThatIsRemovedAsksNoMore() throws {
+    try plans { people, url in
+      try people.as(.alice) { try $0.share(item, with: [], .readOnly) { $0.allowRequests = true } }
+      for name in [People.Name.carol, .dan] { try people.as(name) { _ = try $0.accept(url) } }
+      func asking() throws -> [AccountHandle] {
+        try people.as(.alice) { try $0.library.accessRequests($0.path(item)).map(\.handle) }
+      }
+      try people.as(.alice) {
+        try $0.library.answer($0.path(item), .init(handle: People.Name.dan.handle, answer: .block))
+      }
+      #expect(try Set(asking()) == [People.Name.carol.handle, People.Name.dan.handle])
+      for name in [People.Name.carol, .dan] { try people.library.removeAccount(name.handle) }
+      #expect(try asking() == [People.Name.dan.handle])
+      for name in [People.Name.carol, .dan] { _ = try people.library.addAccount(name.handle, name: "Anew") }
+      #expect(try asking() == [People.Name.dan.handle])
+    }
+  }
+
   /// Each list of an account's shares holds what is meant for it, and tells nothing of others that they may not know.
   @Test func theSharesOfAnAccountAreInOneList() throws {
     try plans { people, url in
