@@ -112,6 +112,13 @@ import Testing
       try run(["repair", backup, "--to", "\(library.folder.path)/repaired.sqlite"])
       let second = try library.folder.folder("second")
       try run(["mount", second, "--library", file])
+      // The mount goes without a word to its process, as at a crash.
+      try Command(["umount", "--lazy", second]).succeed()
+      try eventually("it is missed", within: .seconds(30)) {
+        try SheafProgram.run(["status", "--library", file]).text.contains("\(second) for")
+          && SheafProgram.run(["status", "--library", file]).text.contains("mount --all")
+      }
+      try run(["mount", "--all", "--library", file])
       try run(["unmount", second])
 
       // Those that need a hub are tried with one (`ReplicaProgramTests`).
