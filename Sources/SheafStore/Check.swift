@@ -23,7 +23,8 @@ extension StoreTransaction {
       try number("SELECT count(*) FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 AND parent > 0"))
     counts.versions = Int(try number("SELECT count(*) FROM versions"))
     counts.deleted = Int(try number("SELECT count(*) FROM deleted"))
-    counts.events = Int(try number("SELECT count(*) FROM events"))
+    counts.events = Int(
+      try number("SELECT count(*) FROM events") + number("SELECT count(*) FROM replica_events WHERE number > 0"))
     counts.contentBytes = try contentBytes()
     counts.storedBytes =
       try number("SELECT sum(length(data)) FROM chunks") + number("SELECT sum(length(data)) FROM packs")

@@ -25,7 +25,7 @@ import Testing
         grep -q '1 hour: is too short to keep things for' error
         "$SHEAF" library | grep -q '^Deleted items *kept for 30 days'
         "$SHEAF" participant add --help | tr -s ' \\n' ' ' | grep -q 'values: administrator, privateUser'
-        touch a1 a2 a3; "$SHEAF" find a --limit 2 2> error > /dev/null; grep -q -- '--limit 20 shows it' error
+        touch a1 a2 a3; "$SHEAF" find a --limit 2 2> error > /dev/null; grep -q -- '--limit 20 shows more' error
         """)
     }
   }

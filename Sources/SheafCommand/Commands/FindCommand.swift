@@ -79,7 +79,7 @@ struct FindCommand: AsyncParsableCommand {
       }
       if found.more {
         let next = min(10 * limit, FindRequest.longestAnswer)
-        let advice = next > limit ? "--limit \(next) shows it" : "ask for less, with --in, --name, --by or --since"
+        let advice = next > limit ? "--limit \(next) shows more" : "ask for less, with --in, --name, --by or --since"
         StandardError.write("sheaf: there is more: \(advice)\n")
       }
     }

@@ -108,6 +108,8 @@ import Testing
     ]
     #expect(words(try second.expect(told.count)) == told)
     #expect(words(try first.expect(told.count + 1)) == ["created old.md by -"] + told)
+    let status = try desktop.succeed("status").text
+    #expect(status.firstMatch(of: /Events +([0-9]+)/).flatMap { Int($0.1) } ?? 0 >= told.count, "\(status)")
     let logs = try [laptop, desktop].map { try hubLog($0) }
     #expect(logs[0] == logs[1])
     #expect(words(logs[0]) == ["created old.md by laptop"] + told)
