@@ -99,18 +99,23 @@ extension Library {
       .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
       advice: "`sheaf deleted` shows what can be recovered")
     guard let last = components.last else { throw missing }
-    func deleted(_ name: [UInt8], from folder: Int64) throws -> [DeletedRow] {
-      try read { try $0.deleted(from: folder, name: name) }.filter { try isVisible($0, caller) }
+    func deleted(_ name: [UInt8], from folder: Int64, limit: Int) throws -> [DeletedRow] {
+      var found: [DeletedRow] = []
+      for row in try read({ try $0.deleted(from: folder, name: name) }) where try isVisible(row, caller) {
+        found.append(row)
+        if found.count >= limit { break }
+      }
+      return found
     }
     for component in components.dropLast() {
       var inner: [Int64] = []
       for folder in folders where inner.count < Self.formerFolders {
         if let entry = try entry(folder, component), try inode(entry.ino).isFolder { inner.append(entry.ino) }
-        inner += try deleted(component, from: folder).map(\.ino)
+        inner += try deleted(component, from: folder, limit: Self.formerFolders - inner.count).map(\.ino)
       }
       folders = inner
     }
-    let found = try folders.prefix(Self.formerFolders).compactMap { try deleted(last, from: $0).first }
+    let found = try folders.compactMap { try deleted(last, from: $0, limit: 1).first }
     guard let row = found.max(by: { $0.time < $1.time }) else { throw missing }
     return row
   }
