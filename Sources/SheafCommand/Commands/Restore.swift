@@ -21,7 +21,7 @@ struct Restore: AsyncParsableCommand {
         sheaf restore ~/Sheaf/Documents/notes.md --version 3
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 18:00' --dry-run
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 18:00' --by bob@example.com
-        sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 9:00' --until '2026-11-17 12:00' --by bob@example.com
+        sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 09:00' --until '2026-11-17 12:00' --by bob@example.com
       """)
 
   @Argument(help: "A document, or a folder with --time.")

@@ -101,10 +101,8 @@ extension Library {
     guard let last = components.last else { throw missing }
     func deleted(_ name: [UInt8], from folder: Int64, limit: Int) throws -> [DeletedRow] {
       var found: [DeletedRow] = []
-      for row in try read({ try $0.deleted(from: folder, name: name) }) where try isVisible(row, caller) {
-        found.append(row)
-        if found.count >= limit { break }
-      }
+      for row in try read({ try $0.deleted(from: folder, name: name) })
+      where try found.count < limit && isVisible(row, caller) { found.append(row) }
       return found
     }
     for component in components.dropLast() {
