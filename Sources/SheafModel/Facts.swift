@@ -381,12 +381,40 @@ package struct CheckReport: Sendable, Codable {
   package var chunks: Int
   package var versions: Int
   package var items: Int
+  /// Documents of which something cannot be read, at most a hundred.
+  package var damaged: [DamagedDocument]
 
-  package init(problems: [String], chunks: Int, versions: Int, items: Int) {
+  package init(problems: [String], chunks: Int, versions: Int, items: Int, damaged: [DamagedDocument]) {
     self.problems = problems
     self.chunks = chunks
     self.versions = versions
     self.items = items
+    self.damaged = damaged
+  }
+}
+
+/// A document of whose versions some cannot be read as a whole.
+package struct DamagedDocument: Sendable, Codable, Equatable {
+  /// UUID of the item.
+  package var id: String
+  /// Handle of the owner.
+  package var account: String
+  /// From `Documents` on, for people.
+  package var path: String
+  /// Whether it is in the trash.
+  package var isDeleted: Bool
+  /// Numbers of the versions that cannot be read as a whole, the newest first, at most a hundred.
+  package var versions: [Int64]
+  /// Whether the current version is among them.
+  package var isCurrent: Bool
+
+  package init(id: String, account: String, path: String, isDeleted: Bool, versions: [Int64], isCurrent: Bool) {
+    self.id = id
+    self.account = account
+    self.path = path
+    self.isDeleted = isDeleted
+    self.versions = versions
+    self.isCurrent = isCurrent
   }
 }
 

@@ -41,6 +41,18 @@ extension StoreTransaction {
     return overflows || overflowsToo ? .max : total
   }
 
+  /// What is wrong with chunks.
+  private struct ChunkDamage {
+    var lines: [String] = []
+    private(set) var chunks: Set<Int64> = []
+
+    mutating func note(_ problems: [String], of chunk: Int64) {
+      guard !problems.isEmpty else { return }
+      chunks.insert(chunk)
+      lines += problems.map { "chunk \(chunk): \($0)" }
+    }
+  }
+
   /// Problems of one kind after which the check looks for no more.
   private static let problemLimit = 1000
 
@@ -56,6 +68,7 @@ extension StoreTransaction {
     let total = try first("SELECT count(*) FROM chunks") { try $0[0] as Int64 } ?? 0
     var sizes: [Int64: Int64] = [:]
     var packed: [Int64: PackPlace] = [:]
+    var damage = ChunkDamage()
     var done: Int64 = 0
     func countOne() {
       done += 1
@@ -64,43 +77,46 @@ extension StoreTransaction {
     try each("SELECT id, hash, size, encoding, data FROM chunks ORDER BY id") { row in
       let id: Int64 = try row[0]
       let (size, data): (Int64, [UInt8]) = try (row[2], try row.bytes(4))
-      if id <= 0 { problems.append("chunk \(id): its number is not positive") }
+      if id <= 0 { damage.note(["its number is not positive"], of: id) }
       sizes[id] = size
       switch ChunkEncoding(rawValue: try row[3]) {
-      case .plain: problems += Self.problems(of: id, data, hash: try row.bytes(1), size: size)
+      case .plain: damage.note(Self.problems(of: data, hash: try row.bytes(1), size: size), of: id)
       case .compressed:
         if let bytes = Self.decompress(data, size: size) {
-          problems += Self.problems(of: id, bytes, hash: try row.bytes(1), size: size)
+          damage.note(Self.problems(of: bytes, hash: try row.bytes(1), size: size), of: id)
         } else {
-          problems.append("chunk \(id): cannot be decoded")
+          damage.note(["cannot be decoded"], of: id)
         }
       case .packed:
         if let place = try? PackPlace(encoded: data) {
           packed[id] = place
           // A packed chunk counts with its pack.
-          return problems.count < Self.problemLimit
+          return damage.lines.count < Self.problemLimit
         }
-        problems.append("chunk \(id): it is in no pack")
-      case nil: problems.append("chunk \(id): unknown encoding")
+        damage.note(["it is in no pack"], of: id)
+      case nil: damage.note(["unknown encoding"], of: id)
       }
       countOne()
-      return problems.count < Self.problemLimit
+      return damage.lines.count < Self.problemLimit
     }
-    try checkPacks(&packed, &problems, countOne)
+    try checkPacks(&packed, &damage, countOne)
+    problems += damage.lines
     // Without all chunks, contents would seem to miss some.
-    if done == total { try checkContents(sizes, &problems) }
+    let isComplete = done == total
+    if isComplete { try checkContents(sizes, &problems) }
+    let damaged =
+      problems.isEmpty
+      ? [] : try damagedDocuments { !damage.chunks.contains($0) && (sizes[$0] != nil || !isComplete) }
     return CheckReport(
       problems: problems, chunks: Int(total),
       versions: Int(try first("SELECT count(*) FROM versions") { try $0[0] as Int64 } ?? 0),
-      items: Int(try first("SELECT count(*) FROM items") { try $0[0] as Int64 } ?? 0))
+      items: Int(try first("SELECT count(*) FROM items") { try $0[0] as Int64 } ?? 0), damaged: damaged)
   }
 
-  private static func problems(of id: Int64, _ bytes: [UInt8], hash: [UInt8], size: Int64) -> [String] {
+  private static func problems(of bytes: [UInt8], hash: [UInt8], size: Int64) -> [String] {
     var problems: [String] = []
-    if bytes.withUnsafeBytes({ ChunkHash(of: $0) }).bytes != hash {
-      problems.append("chunk \(id): its bytes do not have its hash")
-    }
-    if size != Int64(bytes.count) { problems.append("chunk \(id): its size is wrong") }
+    if bytes.withUnsafeBytes({ ChunkHash(of: $0) }).bytes != hash { problems.append("its bytes do not have its hash") }
+    if size != Int64(bytes.count) { problems.append("its size is wrong") }
     return problems
   }
 
@@ -108,7 +124,7 @@ extension StoreTransaction {
   ///
   /// - Parameter packed: the place of each; the checked ones are taken out.
   private func checkPacks(
-    _ packed: inout [Int64: PackPlace], _ problems: inout [String], _ countOne: () -> Void
+    _ packed: inout [Int64: PackPlace], _ damage: inout ChunkDamage, _ countOne: () -> Void
   ) throws {
     try each("SELECT id, chunks FROM packs ORDER BY id") { row in
       let id: Int64 = try row[0]
@@ -123,23 +139,23 @@ extension StoreTransaction {
           let row = try first("SELECT hash, size FROM chunks WHERE id = ?", chunk) {
             (try $0.bytes(0), try $0[1] as Int64)
           }
-          problems += Self.problems(of: chunk, reader.bytes, hash: row?.0 ?? [], size: row?.1 ?? 0)
+          damage.note(Self.problems(of: reader.bytes, hash: row?.0 ?? [], size: row?.1 ?? 0), of: chunk)
           packed[chunk] = nil
           countOne()
         }
       } catch {
-        problems.append("pack \(id): it or its base is damaged")
+        damage.lines.append("pack \(id): it or its base is damaged")
         for (index, chunk) in members.enumerated() where isMember(index) {
-          problems.append("chunk \(chunk): cannot be made from its pack")
+          damage.note(["cannot be made from its pack"], of: chunk)
           packed[chunk] = nil
           countOne()
         }
       }
-      return problems.count < Self.problemLimit
+      return damage.lines.count < Self.problemLimit
     }
     for chunk in packed.keys.sorted() {
-      guard problems.count < Self.problemLimit else { return }
-      problems.append("chunk \(chunk): it is in no pack")
+      guard damage.lines.count < Self.problemLimit else { return }
+      damage.note(["it is in no pack"], of: chunk)
       countOne()
     }
   }

@@ -208,12 +208,7 @@ struct RepairTests {
     let people = try made()
     let path = people.library.location.path
     let statement = table == "settings" ? "DELETE FROM settings WHERE key <> 'change'" : "DELETE FROM \(table)"
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-    process.arguments = [path, statement]
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
+    _ = try Self.sqlite(path, statement)
     let (report, location) = try repair(people, "saved")
     #expect(report.problems == [])
     let library = try Library.open(location) { people.clock.now }
@@ -232,5 +227,122 @@ struct RepairTests {
     }
     try library.close()
     try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// What of a document is destroyed; pieces of it lie 16 KiB apart.
+  enum Loss: CaseIterable {
+    /// A piece that both versions have, and one that the second has alone.
+    case piece, newPiece
+    /// The list of the extents of the last part of both.
+    case node
+  }
+
+  /// Of a document of which some bytes are damaged the rest stays, under the numbers that its versions have.
+  @Test(arguments: [16, 400], Loss.allCases) func ofADamagedDocumentTheRestStays(_ pieces: Int, _ loss: Loss) throws {
+    guard loss != .node || pieces > 100 else { return }
+    let fixture = try LibraryFixture()
+    var random = SeededRandom()
+    try fixture.save("whole", "this is whole")
+    let handle = try fixture.open("doc", O_RDWR | O_CREAT)
+    var parts = (0..<pieces).map { _ in random.bytes(4096) }
+    for (index, part) in parts.enumerated() { try fixture.write(handle, part, at: Int64(index) * 16384) }
+    try fixture.close(handle)
+    let path = try fixture.path("doc")
+    let first = try fixture.read("doc")
+    fixture.clock.advance(60)
+    parts[1] = random.bytes(4096)
+    let again = try fixture.open("doc", O_RDWR)
+    try fixture.write(again, parts[1], at: 16384)
+    try fixture.close(again)
+    let second = try fixture.read("doc")
+    fixture.clock.advance(60)
+    fixture.library.keepUp()
+    #expect(try fixture.library.check { _ in }.damaged == [])
+    try fixture.library.close()
+
+    let chunk =
+      switch loss {
+      case .piece: "instr(data, x'\(Self.hex(parts[5].prefix(16)))') > 0"
+      case .newPiece: "instr(data, x'\(Self.hex(parts[1].prefix(16)))') > 0"
+      case .node: "id = \(try Self.lastNode(fixture.path))"
+      }
+    let changed = try Self.sqlite(
+      fixture.path, "UPDATE chunks SET data = zeroblob(length(data)) WHERE \(chunk); SELECT changes()")
+    #expect(changed == "1")
+    let versions: [Int64] = loss == .newPiece ? [2] : [2, 1]
+
+    let damaged = try Library.open(fixture.library.location) { fixture.clock.now }
+    let report = try damaged.check { _ in }
+    #expect(report.problems.count > 0 && report.damaged.count == 1)
+    #expect(
+      report.damaged.first
+        == DamagedDocument(
+          id: try damaged.itemStatus(path).id, account: "alice@example.com", path: "Documents/doc", isDeleted: false,
+          versions: versions, isCurrent: true))
+    try damaged.close()
+
+    let location = LibraryLocation(path: "\(fixture.folder)/saved.sqlite")
+    let repaired = try Library.repair(fixture.library.location, to: location)
+    #expect(repaired.problems == [] && repaired.lost.count == 1, random.note)
+    let line = repaired.lost.first ?? ""
+    #expect(line.hasPrefix("Documents/doc: version 2 lacks "), "\(line)")
+    #expect(line.hasSuffix("; version 1 is whole") == (loss == .newPiece), "\(line)")
+    let library = try Library.open(location) { fixture.clock.now }
+    #expect(try library.check { _ in }.problems == [])
+    #expect(try library.versions(path).map(\.number) == [1, 2])
+    for (number, before) in [(1, first), (2, second)] as [(Int64, [UInt8])] {
+      var bytes: [UInt8] = []
+      try library.readVersion(path, number: number) { bytes += $0 }
+      guard versions.contains(number) else {
+        #expect(bytes == before, "version \(number)")
+        continue
+      }
+      #expect(bytes.count == before.count)
+      // Nothing but zeros takes the place of what is lost, and that is as much as was told.
+      let lost = zip(bytes, before).count { $0 != $1 }
+      #expect(zip(bytes, before).allSatisfy { $0 == $1 || $0 == 0 } && lost > 0)
+      if loss != .node {
+        #expect(lost <= 64 << 10 && bytes.suffix(4096) == before.suffix(4096))
+      } else {
+        #expect(bytes.prefix(4096) == before.prefix(4096))
+      }
+    }
+    var whole: [UInt8] = []
+    try library.readVersion(fixture.path("whole"), number: nil) { whole += $0 }
+    #expect(whole == Array("this is whole".utf8))
+    // It can be used as any other one.
+    let ino = try library.lookup(library.documents(of: fixture.account), Array("doc".utf8), .library).ino
+    let opened = try library.open(ino, flags: O_RDWR, .library)
+    try parts[2].withUnsafeBytes { try library.write(opened, at: 0, $0) }
+    try library.flush(opened)
+    try library.release(opened)
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
+  private static func hex(_ bytes: some Sequence<UInt8>) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  /// The chunk of the last node of the second version of the only document that has nodes.
+  private static func lastNode(_ library: String) throws -> Int64 {
+    let hex = Array(try sqlite(library, "SELECT hex(content) FROM versions WHERE number = 2"))
+    let bytes = stride(from: 0, to: hex.count - 1, by: 2).compactMap { UInt8(String(hex[$0...($0 + 1)]), radix: 16) }
+    guard case .nodes(let nodes) = try StoredContent(encoded: bytes) else { return 0 }
+    #expect(nodes.count > 1)
+    return nodes.last?.chunk ?? 0
+  }
+
+  private static func sqlite(_ library: String, _ statement: String) throws -> String {
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+    process.arguments = [library, statement]
+    process.standardOutput = output
+    try process.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    return text.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 }

@@ -5,7 +5,8 @@ struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Verify every hash and every rule of a library.",
     discussion: """
-      Prints what it finds, a line each, and fails if that is anything. Works while the library is mounted. Of a library \
+      Prints what it finds, a line each, then the documents of which something cannot be read, and fails if it found \
+      anything. Works while the library is mounted. Of a library \
       on read-only media it checks a copy in TMPDIR, or else in /var/tmp.
 
       Example:
@@ -32,6 +33,7 @@ struct Check: AsyncParsableCommand {
       try JSON.write(report)
     } else {
       for problem in report.problems { try StandardOutput.line(problem.escapingControls) }
+      for document in report.damaged { try StandardOutput.line(Self.line(document).escapingControls) }
       let checked = [
         Format.count(report.items, "item"), Format.count(report.versions, "version"),
         Format.count(report.chunks, "chunk"),
@@ -44,6 +46,16 @@ struct Check: AsyncParsableCommand {
         advice: "copy the library's files away, then restore what is concerned from a backup, or save what can be "
           + "read: sheaf repair \(location.path)")
     }
+  }
+
+  /// What of a document cannot be read.
+  private static func line(_ document: DamagedDocument) -> String {
+    let others = document.versions.count - (document.isCurrent ? 1 : 0)
+    let parts =
+      (document.isCurrent ? ["the current version"] : [])
+      + (others > 0 ? [Format.count(others, document.isCurrent ? "earlier version" : "version")] : [])
+    let place = document.isDeleted ? "\(document.account), deleted" : document.account
+    return "\(document.path) (\(place)): \(parts.joined(separator: " and ")) cannot be read as a whole"
   }
 
   /// Removes a copy that was checked; nobody else uses it.

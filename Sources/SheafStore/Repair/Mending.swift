@@ -73,7 +73,9 @@ struct Mending {
     if things.count > Self.lossLimit { losses.append("\(things.count - Self.lossLimit) more \(what)") }
   }
 
-  private func count(_ number: Int, _ thing: String) -> String { "\(number) \(thing)\(number == 1 ? "" : "s")" }
+  private func count(_ number: some BinaryInteger, _ thing: String) -> String {
+    "\(number) \(thing)\(number == 1 ? "" : "s")"
+  }
 
   /// Numbers that no library reaches are damage, and others are counted on from them.
   private func dropWhatNoLibraryHas() throws {
@@ -405,71 +407,46 @@ struct Mending {
       return true
     }
     for id in bad { try set("DELETE FROM chunks WHERE id = ?", id) }
-    let sizes = try Dictionary(
-      uniqueKeysWithValues: rows.all(
-        "SELECT id, size FROM chunks", decode: { (try $0[0] as Int64, try $0[1] as Int64) }))
-    var nodes: [ExtentNode: Bool] = [:]
-    func isWhole(_ extents: [Extent]) -> Bool {
-      extents.allSatisfy { extent in
-        // What is at a hub alone is no part of what is mended: that is connected with none.
-        extent.isHole || sizes[extent.chunk].map { extent.offset <= $0 && extent.length <= $0 - extent.offset } ?? false
-      }
-    }
-    func isWhole(_ node: ExtentNode) -> Bool {
-      if let known = nodes[node] { return known }
-      let extents = (try? rows.chunkBytes(node.chunk)).flatMap { try? StoredContent.decodeNode($0) }
-      let content = extents.map(StoredContent.extents)
-      let whole =
-        content?.length == node.length && content?.dataLength == node.data && content?.absentLength == node.absent
-        && isWhole(extents ?? [])
-      nodes[node] = whole
-      return whole
-    }
-    func length(_ bytes: [UInt8]) -> Int64? {
-      guard let content = try? StoredContent(encoded: bytes) else { return nil }
-      let whole =
-        switch content {
-        case .extents(let extents): isWhole(extents)
-        case .nodes(let list): list.allSatisfy(isWhole)
-        }
-      return whole ? content.length : nil
-    }
-    var lost: [(item: Int64, number: Int64)] = []
-    var wrong: [(item: Int64, number: Int64, size: Int64)] = []
+    var contents = try ReadableContents(rows)
+    var damages: [Int64: Damage] = [:]
+    var versions: [(item: Int64, number: Int64, rest: StoredContent?)] = []
     try rows.each("SELECT item, number, size, content FROM versions") { row in
-      let (item, number): (Int64, Int64) = (try row[0], try row[1])
-      if let length = length(try row.bytes(3)) {
-        if try length != row[2] as Int64 { wrong.append((item, number, length)) }
-      } else {
-        lost.append((item, number))
+      let (item, number, bytes): (Int64, Int64, [UInt8]) = (try row[0], try row[1], try row.bytes(3))
+      let rest = try contents.rest(of: bytes, rows)
+      if rest == nil { damages[item, default: Damage()].versionsLost += 1 }
+      if let lost = rest?.lost, lost > 0 { damages[item, default: Damage()].bytesLost[number] = lost }
+      if try rest?.content.encoded != bytes || rest?.content.length != row[2] as Int64 {
+        versions.append((item, number, rest?.content))
       }
       return true
     }
-    for version in lost { try set("DELETE FROM versions WHERE item = ? AND number = ?", version.item, version.number) }
-    for version in wrong {
-      try set("UPDATE versions SET size = ? WHERE item = ? AND number = ?", version.size, version.item, version.number)
+    for version in versions {
+      if let rest = version.rest {
+        try set(
+          "UPDATE versions SET size = ?, content = ? WHERE item = ? AND number = ?", rest.length, rest.encoded,
+          version.item, version.number)
+      } else {
+        try set("DELETE FROM versions WHERE item = ? AND number = ?", version.item, version.number)
+      }
     }
-    try noteLost(lost)
     // Plain files have contents of their own.
-    var inodes: [(ino: Int64, size: Int64?)] = []
+    var inodes: [(ino: Int64, rest: StoredContent, lost: Int64?)] = []
     try rows.each(
       """
       SELECT i.ino, i.size, i.content FROM inodes i JOIN items t ON t.id = i.item
       WHERE i.mode & 61440 = 32768 AND NOT EXISTS (SELECT 1 FROM versions WHERE item = t.id)
       """
     ) { row in
-      let size = length(try row.bytes(2))
-      if try size != row[1] as Int64 { inodes.append((try row[0], size)) }
+      let bytes = try row.bytes(2)
+      let rest = try contents.rest(of: bytes, rows)
+      let content = rest?.content ?? .empty
+      guard try content.encoded != bytes || content.length != row[1] as Int64 else { return true }
+      inodes.append((try row[0], content, rest?.lost))
       return true
     }
-    for inode in inodes {
-      if let size = inode.size {
-        try set("UPDATE inodes SET size = ? WHERE ino = ?", size, inode.ino)
-      } else {
-        try set("UPDATE inodes SET size = 0, content = ? WHERE ino = ?", StoredContent.empty.encoded, inode.ino)
-      }
+    for (ino, rest, _) in inodes {
+      try set("UPDATE inodes SET size = ?, content = ? WHERE ino = ?", rest.length, rest.encoded, ino)
     }
-    note(try inodes.filter { $0.size == nil }.map { try path($0.ino) }, "has lost its contents, and is empty")
     try connection.execute(
       """
       UPDATE versions SET open = 0 WHERE open <> 0;
@@ -485,6 +462,15 @@ struct Mending {
       UPDATE inodes SET size = v.size, content = v.content FROM items t JOIN versions v ON v.item = t.id AND v.number = t.version
       WHERE t.id = inodes.item;
       """)
+    note(
+      try inodes.filter { $0.lost == nil }.map { try rows.placeForPeople($0.ino) },
+      "has lost its contents, and is empty")
+    note(
+      try inodes.filter { $0.lost ?? 0 > 0 }.map {
+        "\(try rows.placeForPeople($0.ino)) lacks \(count($0.lost ?? 0, "byte")),"
+      },
+      "and has zeros there")
+    try noteDamages(damages)
   }
 
   /// Puts the members of damaged packs that can still be made into chunks of their own.
@@ -528,35 +514,40 @@ struct Mending {
     for chunk in lost { try set("DELETE FROM chunks WHERE id = ?", chunk) }
   }
 
-  /// Tells which documents have lost versions, and which of these all of them.
-  private mutating func noteLost(_ versions: [(item: Int64, number: Int64)]) throws {
-    let byItem = Dictionary(grouping: versions, by: \.item).sorted { $0.key < $1.key }
-    var lines: [String] = []
-    for (item, versions) in byItem {
-      let ino = try rows.first("SELECT ino FROM inodes WHERE item = ?", item) { try $0[0] as Int64 }
-      let left = try rows.first("SELECT max(number) FROM versions WHERE item = ?", item) { try $0[0] as Int64? } ?? nil
-      let rest = left.map { "the latest that is left is \($0)" } ?? "none is left, and it is empty"
-      lines.append("\(try ino.map(path) ?? "item \(item)"): \(count(versions.count, "version")) of it")
-      lines[lines.count - 1] += versions.count == 1 ? " is lost; \(rest)" : " are lost; \(rest)"
-    }
-    losses += lines.prefix(Self.lossLimit)
-    if lines.count > Self.lossLimit { losses.append("\(lines.count - Self.lossLimit) more documents lost versions") }
+  /// What a document has lost.
+  private struct Damage {
+    var versionsLost = 0
+    /// By number of version; its other bytes are there.
+    var bytesLost: [Int64: Int64] = [:]
   }
 
-  /// A path for people, from `Documents` on.
-  private func path(_ ino: Int64) throws -> String {
-    var names: [String] = []
-    var place = ino
-    // Deeper paths tell their end.
-    while names.count < 64,
-      let (parent, name) = try rows.first(
-        "SELECT parent, name FROM inodes WHERE ino = ? AND parent > 0", place,
-        decode: { (try $0[0] as Int64, String(decoding: try $0.bytes(1), as: UTF8.self).printable) })
-    {
-      names.append(name)
-      place = parent
+  /// Tells which documents have lost versions, or parts of them, and what is left.
+  private mutating func noteDamages(_ damages: [Int64: Damage]) throws {
+    var lines: [String] = []
+    for (item, damage) in damages.sorted(by: { $0.key < $1.key }) {
+      let ino = try rows.first("SELECT ino FROM inodes WHERE item = ?", item) { try $0[0] as Int64 }
+      let numbers = try rows.all("SELECT number FROM versions WHERE item = ? ORDER BY number", item) {
+        try $0[0] as Int64
+      }
+      var parts: [String] = []
+      if damage.versionsLost > 0 {
+        let areLost = damage.versionsLost == 1 ? "version of it is lost" : "versions of it are lost"
+        let rest = numbers.last.map { "the latest that is left is \($0)" } ?? "none is left, and it is empty"
+        parts.append("\(damage.versionsLost) \(areLost); \(rest)")
+      }
+      for (number, bytes) in damage.bytesLost.sorted(by: { $0.key > $1.key }).prefix(3) {
+        parts.append("version \(number) lacks \(count(bytes, "byte")), and has zeros there")
+      }
+      if damage.bytesLost.count > 3 {
+        parts.append("\(count(damage.bytesLost.count - 3, "earlier version")) lack some, too")
+      }
+      if !damage.bytesLost.isEmpty, let whole = numbers.last(where: { damage.bytesLost[$0] == nil }) {
+        parts.append("version \(whole) is whole")
+      }
+      lines.append("\(try ino.map(rows.placeForPeople) ?? "item \(item)"): \(parts.joined(separator: "; "))")
     }
-    return (["Documents"] + names.reversed()).joined(separator: "/")
+    losses += lines.prefix(Self.lossLimit)
+    if lines.count > Self.lossLimit { losses.append("\(lines.count - Self.lossLimit) more documents lost something") }
   }
 
   // MARK: - Sharing and events
