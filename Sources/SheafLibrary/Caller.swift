@@ -84,7 +84,28 @@ package struct Caller: Sendable {
   }
 
   /// When a program began, in the kernel's ticks since the machine started (proc_pid_stat(5)); nil if it ended.
-  static func start(of process: Int32) -> Int64? {
+  static func start(of process: Int32) -> Int64? { state(of: process, field: 19) }
+
+  /// The process that started a program, or that took its place (proc_pid_stat(5)); nil if the program ended.
+  static func parent(of process: Int32) -> Int32? {
+    let now = coarseTime
+    if let known = parents.withLock({ $0[process] }), now - known.seen < parentLifetime { return known.parent }
+    let parent = state(of: process, field: 1).flatMap { Int32(exactly: $0) }
+    parents.withLock {
+      if $0.count >= 1024 { $0.removeAll() }
+      $0[process] = parent.map { ($0, now) }
+    }
+    return parent
+  }
+
+  /// The parent of each process that saved, and when that was read.
+  private static let parents = Mutex<[Int32: (parent: Int32, seen: Int64)]>([:])
+
+  /// Nanoseconds for which a parent is not read again: the numbers of processes come round more slowly.
+  private static let parentLifetime: Int64 = 1_000_000_000
+
+  /// - Parameter field: Counted from the state on.
+  private static func state(of process: Int32, field: Int) -> Int64? {
     guard process > 0, let file = fopen("/proc/\(process)/stat", "re") else { return nil }
     defer { fclose(file) }
     var line = [CChar](repeating: 0, count: 1024)
@@ -93,7 +114,7 @@ package struct Caller: Sendable {
     // The program's name may hold anything; the state follows it, and is the third of the fields.
     guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " "))
-    return fields.count > 19 ? Int64(String(decoding: fields[19], as: UTF8.self)) : nil
+    return fields.count > field ? Int64(String(decoding: fields[field], as: UTF8.self)) : nil
   }
 
   /// The account that acts on something in the tree of `row`'s owner.
@@ -104,6 +125,13 @@ package struct Caller: Sendable {
   /// The process (thread group) that asks; 0 for the kernel itself and for the API.
   var process: Int32 { Self.process(of: thread) }
 
+  /// CLOCK_MONOTONIC_COARSE, nanoseconds.
+  private static var coarseTime: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
   /// The process of each thread that asked, and when that was seen (CLOCK_MONOTONIC_COARSE, nanoseconds).
   private static let processes = Mutex<[Int32: (process: Int32, seen: Int64)]>([:])
 
@@ -113,9 +141,7 @@ package struct Caller: Sendable {
   /// The process (thread group) of a thread; the thread itself where it is gone.
   static func process(of thread: Int32) -> Int32 {
     guard thread > 0 else { return 0 }
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-    let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    let now = coarseTime
     if let known = processes.withLock({ $0[thread] }) {
       if now - known.seen < certain { return known.process }
       // Reading a status costs more than asking whether the thread is still one of the process.

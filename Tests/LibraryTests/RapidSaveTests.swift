@@ -63,31 +63,74 @@ struct RapidSaveTests {
     }
   }
 
-  /// A person saves what a program rewrites all the time, and one what a script's programs do.
-  @Test func aPersonsSavesStayBesideAProgram() throws {
-    for isScript in [false, true] {
+  /// What rewrites a document all the time.
+  enum Rewriter: CaseIterable {
+    case program
+    /// A shell that starts a program for each save, and one whose programs save twice.
+    case script, scriptOfTwos
+    /// Two programs that take turns.
+    case twoPrograms
+  }
+
+  /// Who saves in the middle of it.
+  enum Saver: CaseIterable {
+    /// A program that goes on, each second or third second, as an editor does.
+    case editor
+    /// A program of its own for each save, from another shell.
+    case command
+  }
+
+  @Test(arguments: Rewriter.allCases, Saver.allCases)
+  func aPersonsSavesStayBesideAProgram(_ rewriter: Rewriter, _ saver: Saver) throws {
+    var saves = RapidSaves()
+    var (time, number, kept): (Int64, Int64, [Int64]) = (1_000, 0, [])
+    var living: Set<Int32> = [100, 101, 500]
+    func save(_ process: Int32, of parent: Int32) {
+      number += 1
+      living.insert(process)
+      saves.note(
+        .init(
+          item: 1, number: number, time: Timestamp(nanoseconds: time), author: 1,
+          by: .init(process: process, parent: parent), size: 1, event: 0), lives: living.contains)
+      time += 1_000
+    }
+    for turn in Int32(0)..<200 {
+      switch rewriter {
+      case .program: save(100, of: 10)
+      case .script, .scriptOfTwos:
+        for _ in 0..<(rewriter == .script ? 1 : 2) { save(1_000 + turn, of: 10) }
+        living.remove(1_000 + turn)
+      case .twoPrograms: save(100 + turn % 2, of: 10)
+      }
+      time += 300_000_000
+      if turn % 13 == 12 {
+        switch saver {
+        case .editor: save(500, of: 50)
+        case .command:
+          save(2_000 + turn, of: 50)
+          living.remove(2_000 + turn)
+        }
+        kept.append(number)
+      }
+    }
+    let surplus = Set(saves.takeSurplus(.max, at: Timestamp(nanoseconds: time)).map(\.number))
+    #expect(kept.count == 15 && surplus.isDisjoint(with: kept))
+    // The first ten, the last, and one a minute, of each series.
+    let (rewrites, series) = (rewriter == .scriptOfTwos ? 400 : 200, rewriter == .twoPrograms ? 2 : 1)
+    #expect(surplus.count >= rewrites - 13 * series && surplus.count <= rewrites - 11 * series, "\(surplus.count)")
+  }
+
+  /// Programs that go on, or that have no parent in common, are nobody's script.
+  @Test func programsThatHaveNothingInCommonMakeNoSeries() {
+    for (parent, lives) in [(1, false), (0, false), (10, true)] as [(Int32, Bool)] {
       var saves = RapidSaves()
-      var (time, number, kept): (Int64, Int64, [Int64]) = (1_000, 0, [])
-      func save(_ process: Int32) {
-        number += 1
+      for number in Int64(1)...50 {
         saves.note(
           .init(
-            item: 1, number: number, time: Timestamp(nanoseconds: time), author: 1, process: process, size: 1, event: 0)
-        )
+            item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1,
+            by: .init(process: Int32(number), parent: parent), size: 1, event: 0), lives: { _ in lives })
       }
-      for turn in 0..<200 {
-        save(isScript ? Int32(100 + turn) : 100)
-        time += 300_000_000
-        if turn % 13 == 12, !isScript {
-          // A program of its own each time, in the middle of the others.
-          save(Int32(1_000 + turn))
-          kept.append(number)
-          time += 1_000
-        }
-      }
-      let surplus = Set(saves.takeSurplus(.max, at: Timestamp(nanoseconds: time)).map(\.number))
-      #expect(surplus.isDisjoint(with: kept))
-      #expect(surplus.count >= 185 && surplus.count <= 189)
+      #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).isEmpty)
     }
   }
 

@@ -33,10 +33,10 @@ struct EditingSession {
   /// Handles that wrote.
   var writers: [UInt64: SessionWriter] = [:]
 
-  /// The process that wrote; 0 where several did.
-  var process: Int32 {
-    let processes = Set(writers.values.map(\.process))
-    return processes.count == 1 ? processes.first ?? 0 : 0
+  /// The process that wrote; none where several did.
+  var saver: SavingProcess {
+    let savers = Set(writers.values.map(\.saver))
+    return savers.count == 1 ? savers.first ?? .unknown : .unknown
   }
 
   /// Whether all that was written is kept and waits to be stored.
@@ -47,7 +47,7 @@ struct EditingSession {
 struct SessionWriter {
   /// Who writes: a large save is completed after its program closed the file.
   let account: Int64?
-  let process: Int32
+  let saver: SavingProcess
   /// Whether it was flushed since it wrote last.
   var isFlushed = false
   /// Whether all it wrote went to the end of the document, whatever that was.
@@ -78,6 +78,6 @@ struct EndedSession {
   let version: VersionRow
   let item: ItemRow
   let inode: InodeRow
-  /// The process that wrote; 0 where several did.
-  let process: Int32
+  /// The process that wrote.
+  let saver: SavingProcess
 }

@@ -77,7 +77,8 @@ extension Library {
     if let handle {
       let file = files[handle]
       draft.session?.writers[handle] = SessionWriter(
-        account: file?.account, process: file.map { Caller.process(of: $0.thread) } ?? 0,
+        account: file?.account,
+        saver: file.map { saver(Caller.process(of: $0.thread), after: writer) } ?? .unknown,
         onlyAppends: basis == .end && writer?.onlyAppends ?? true)
     }
     if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
@@ -85,6 +86,12 @@ extension Library {
     draft.session?.lastWrite = time
     sessions.insert(inode)
     maintenance.wake()
+  }
+
+  /// - Parameter writer: The same handle, as it wrote before.
+  private func saver(_ process: Int32, after writer: SessionWriter?) -> SavingProcess {
+    if let known = writer?.saver, known.process == process { return known }
+    return SavingProcess(process)
   }
 
   /// The version that a change which begins now is based on; nil before any.
@@ -197,7 +204,7 @@ extension Library {
         } else if ends, result.number != nil, let item = result.item {
           var ended = version
           ended.isOpen = false
-          try logSave(ended, of: item, inode: row, by: session.process, change)
+          try logSave(ended, of: item, inode: row, by: session.saver, change)
         }
       }
       if row.content != inode.row.content { try endOthers(than: draft, of: inode, change) }
@@ -296,7 +303,7 @@ extension Library {
     guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
     try change.rows.closeVersion(item.id, number, cause: session.cause)
     if let version = try change.rows.version(item.id, number) {
-      try logSave(version, of: item, inode: inode.row, by: session.process, change)
+      try logSave(version, of: item, inode: inode.row, by: session.saver, change)
     }
     let content = inode.row.content ?? .empty
     change.whenRecorded { [self] in
@@ -370,7 +377,7 @@ extension Library {
     let version = VersionRow(
       item: item.id, number: number, time: clock(), author: session.author, size: inode.row.size,
       cause: session.cause, base: session.base, content: inode.row.content ?? .empty, isOpen: false)
-    sessions.insert(EndedSession(version: version, item: item, inode: inode.row, process: session.process))
+    sessions.insert(EndedSession(version: version, item: item, inode: inode.row, saver: session.saver))
     maintenance.wake()
     maintenance.endSessionsSoon()
   }
@@ -382,7 +389,7 @@ extension Library {
       try change.rows.closeVersion(ended.version.item, ended.version.number, cause: ended.version.cause)
       // The item may have gone with its history meanwhile.
       if let item = try change.rows.item(ended.item.id) {
-        try logSave(ended.version, of: item, inode: ended.inode, by: ended.process, change)
+        try logSave(ended.version, of: item, inode: ended.inode, by: ended.saver, change)
       }
     }
     let count = sessions.ended.count

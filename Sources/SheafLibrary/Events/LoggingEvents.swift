@@ -117,11 +117,11 @@ extension Library {
 
   /// Logs the end of a session: `edit`, or nothing if `created` will have the version.
   ///
-  /// - Parameter process: The one that saved; 0 where that is not one, or not known.
+  /// - Parameter saver: The one that saved.
   func logSave(
-    _ version: VersionRow, of item: ItemRow, inode: InodeRow, by process: Int32, _ change: Change
+    _ version: VersionRow, of item: ItemRow, inode: InodeRow, by saver: SavingProcess, _ change: Change
   ) throws {
-    noteRapidSave(version, of: item, by: process, change)
+    noteRapidSave(version, of: item, by: saver, change)
     if version.number == 1, events.has(item.id, type: .created) { return }
     var data = try eventData(item, parent: inode.parent, name: inode.name)
     data.version = .init(version)
@@ -139,7 +139,7 @@ extension Library {
   }
 
   /// Notes a version that ended, for upkeep to thin.
-  private func noteRapidSave(_ version: VersionRow, of item: ItemRow, by process: Int32, _ change: Change) {
+  private func noteRapidSave(_ version: VersionRow, of item: ItemRow, by saver: SavingProcess, _ change: Change) {
     // The save's own event gets its number later in this change.
     let event = numbers.event
     change.whenRecorded { [self] in
@@ -147,8 +147,8 @@ extension Library {
       case .save, .autosave, .replace:
         rapidSaves.note(
           .init(
-            item: item.id, number: version.number, time: version.time, author: version.author, process: process,
-            size: version.size, event: event))
+            item: item.id, number: version.number, time: version.time, author: version.author, by: saver,
+            size: version.size, event: event), lives: Caller.lives)
         maintenance.wake()
       case .restore, .recover, .merge: rapidSaves.end(item.id)
       }

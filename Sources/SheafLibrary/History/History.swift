@@ -115,7 +115,7 @@ extension Library {
     (row.content, row.size) = (version.content, version.content.length)
     (row.mtime, row.ctime) = (mtime, ctime)
     try change.rows.update(row)
-    try logSave(version, of: item, inode: row, by: 0, change)
+    try logSave(version, of: item, inode: row, by: .unknown, change)
     let (final, finalItem) = (row, item)
     change.whenRecorded { [self] in
       inode.item = finalItem

@@ -378,7 +378,7 @@ extension Library {
       if continues {
         // The end of the session tells.
       } else if dissolves && !wasTold || source.parent == row.parent && source.name == row.name {
-        try logSave(version, of: document, inode: row, by: caller.process, change)
+        try logSave(version, of: document, inode: row, by: SavingProcess(caller.process), change)
       } else {
         var data = try eventData(document, parent: row.parent, name: row.name)
         data.version = .init(version)

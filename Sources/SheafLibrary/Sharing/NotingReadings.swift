@@ -63,7 +63,7 @@ extension Library {
     for (handle, writer) in session.writers {
       guard let file = files[handle] else {
         // It closed the file before its save was complete.
-        if !writer.onlyAppends { _ = noteKnown(version, of: inode, by: writer.account, writer.process) }
+        if !writer.onlyAppends { _ = noteKnown(version, of: inode, by: writer.account, writer.saver.process) }
         continue
       }
       // A program that only appended need not know the contents before.

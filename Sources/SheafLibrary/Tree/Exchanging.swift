@@ -150,7 +150,7 @@ extension Library {
         item.conflict = item.version == 0 || base == item.version ? nil : item.version
         item.version = version.number
         item.lastVersion = version.number
-        if !item.isQuiet { try logSave(version, of: item, inode: changed, by: caller.process, change) }
+        if !item.isQuiet { try logSave(version, of: item, inode: changed, by: SavingProcess(caller.process), change) }
       }
       try change.rows.update(item)
       current[id] = (former, item.version)

@@ -28,7 +28,7 @@ extension Library {
           else { continue }
           var ended = version
           ended.isOpen = false
-          try logSave(ended, of: item, inode: inode, by: 0, change)
+          try logSave(ended, of: item, inode: inode, by: .unknown, change)
         }
       }
     }
@@ -61,6 +61,8 @@ extension Library {
           self.startThread("tidying") { try self.tidy() }
         } else if maintenance.isTimeToSweep() {
           self.startThread("sweeping") { _ = try self.sweep() }
+        } else if maintenance.isTimeToShrink() {
+          self.startThread("shrinking") { if try self.store.isMostlyFree { try self.shrink() } }
         } else if maintenance.isTimeToIndex() {
           self.startThread("indexing contents") { try self.updateSearchedContents() }
         }

@@ -23,6 +23,11 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var isSweepWanted = false
   private var nextSweep = Moment.past
   private var sweepBegan: Moment?
+  /// When the sweep had found what to free.
+  private var sweepFound: Moment?
+  /// From when on the file may be shrunk, if sweeps made it mostly free.
+  private var shrinkDue: Moment?
+  private let shrinkDelay: Double
   /// Whether there is an index of contents, whether it may be behind, and from when on it may be brought up to date.
   private var hasIndex = false
   private var isIndexBehind = false
@@ -36,13 +41,17 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private static let sessionDelay = 0.01
   /// Seconds between two tidyings.
   private static let tidyInterval = 4 * 3600.0
-  /// Seconds from one sweep, which looks at all that there is, to the next: twenty times what it took.
+  /// Seconds from one sweep to the next: twenty times what it took to look at all that there is. The more there is to
+  /// free, the more was saved, so that the time for freeing does not count.
   private static let sweepIntervals = 1.0...60
   private static let sweepShare = 20.0
   /// The same for the index of contents, for which all documents are looked at.
   private static let indexIntervals = 2.0...300
   /// Seconds that a library was in use before it is tidied: people who open it have something else to do first.
   private static let tidyDelay = 300.0
+
+  /// - Parameter shrinkDelay: Seconds without a sweep after which what the last one freed counts as left over.
+  init(shrinkDelay: Double = 10) { self.shrinkDelay = shrinkDelay }
 
   /// Starts the thread, which ends with `body`: that goes on for as long as ``wait()`` has rounds.
   func start(_ body: @escaping @Sendable () -> Void) { worker.start("sheaf-upkeep", body) }
@@ -51,7 +60,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
   func wait() -> Round? {
     worker.wait {
       let now = Moment.now
-      if isTidyingAwaited, now >= nextTidying { isBusy = true }
+      let planned = [isTidyingAwaited ? nextTidying : nil, shrinkDue].compactMap(\.self).min()
+      if let planned, now >= planned { isBusy = true }
       if isBusy, now >= nextRound {
         nextRound = now.after(seconds: Self.interval)
         sessionsDue = nil
@@ -64,7 +74,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
         return .work(.sessions)
       }
       if isBusy { return .pause(until: min(nextRound, sessionsDue ?? nextRound)) }
-      if let due = sessionsDue ?? (isTidyingAwaited ? nextTidying : nil) { return .pause(until: due) }
+      if let due = sessionsDue ?? planned { return .pause(until: due) }
       return .sleep
     }
   }
@@ -143,8 +153,21 @@ final class MaintenanceSchedule: @unchecked Sendable {
     worker.locked {
       let now = Moment.now
       guard isSweepWanted, !worker.isStopped, !isTidying, now >= nextSweep else { return false }
-      sweepBegan = now
+      (sweepBegan, sweepFound) = (now, nil)
       isSweepWanted = false
+      isTidying = true
+      return true
+    }
+  }
+
+  /// Notes that the sweep has found what to free.
+  func noteSearched() { worker.locked { sweepFound = sweepFound ?? .now } }
+
+  /// Whether to give free space back to the disk now; it is going on then until ``endTidying()``.
+  func isTimeToShrink() -> Bool {
+    worker.locked {
+      guard let due = shrinkDue, !isSweepWanted, !worker.isStopped, !isTidying, Moment.now >= due else { return false }
+      shrinkDue = nil
       isTidying = true
       return true
     }
@@ -183,9 +206,11 @@ final class MaintenanceSchedule: @unchecked Sendable {
       }
       if let began = sweepBegan {
         let now = Moment.now
-        let pause = max(now.seconds(since: began) * Self.sweepShare, Self.sweepIntervals.lowerBound)
+        let search = (sweepFound ?? now).seconds(since: began)
+        let pause = max(search * Self.sweepShare, Self.sweepIntervals.lowerBound)
         nextSweep = now.after(seconds: min(pause, Self.sweepIntervals.upperBound))
         sweepBegan = nil
+        shrinkDue = now.after(seconds: shrinkDelay)
       }
       return true
     }

@@ -1,11 +1,26 @@
 import SheafModel
 
+/// A process that saves, and the one that started it.
+struct SavingProcess: Hashable {
+  /// 0 where that is not one, or not known.
+  let process: Int32
+  /// 0 where it is not known.
+  let parent: Int32
+
+  static let unknown = SavingProcess(process: 0, parent: 0)
+
+  /// - Parameter process: One that is in a system call now, so that it has a parent.
+  init(_ process: Int32) { self.init(process: process, parent: Caller.parent(of: process) ?? 0) }
+
+  init(process: Int32, parent: Int32) { (self.process, self.parent) = (process, parent) }
+}
+
 /// Saves that follow each other faster than a person saves, and which of their versions nobody wants.
 ///
-/// A series is the saves of one process to one document, each within a second of the one before. Processes that save once
-/// each, one after the other as in a script's loop, make one series together. So a person who saves what a process is
-/// rewriting makes a series of their own. Of a series these stay: the first ten, the last, and after the first ten one a
-/// minute. The others are surplus.
+/// A series is the saves of one process to one document, each within a second of the one before. If the process has
+/// ended, another one that the same parent started goes on with it, as a script's programs do one after the other. So a
+/// person who saves what a program or a script is rewriting makes a series of their own. Of a series these stay: the
+/// first ten, the last, and after the first ten one a minute. The others are surplus.
 struct RapidSaves {
   /// A save whose version is ended.
   struct Save: Hashable {
@@ -14,8 +29,7 @@ struct RapidSaves {
     var number: Int64
     let time: Timestamp
     let author: Int64
-    /// The process that saved; 0 where that is not one, or not known.
-    let process: Int32
+    let by: SavingProcess
     /// Bytes of its contents.
     let size: Int64
     /// The newest event when it was noted: the event of the save is a later one.
@@ -37,8 +51,16 @@ struct RapidSaves {
 
     init(_ save: Save) { (last, count, kept) = (save, 1, save.time) }
 
-    /// Whether a save may go on with it.
-    func goesOn(with save: Save) -> Bool {
+    /// Whether a save of the same process goes on with it.
+    func isContinued(by save: Save) -> Bool { last.by.process == save.by.process && precedes(save) }
+
+    /// Whether a save of another process goes on with it: its own has ended, and both have one parent. Processes whose
+    /// parent has ended have none in common.
+    func isTakenOver(by save: Save, _ lives: (Int32) -> Bool) -> Bool {
+      save.by.parent > 1 && last.by.parent == save.by.parent && precedes(save) && !lives(last.by.process)
+    }
+
+    private func precedes(_ save: Save) -> Bool {
       last.author == save.author && save.number > last.number && RapidSaves.follows(save.time, last.time)
     }
 
@@ -54,40 +76,26 @@ struct RapidSaves {
     }
   }
 
-  /// The series of a document.
-  private struct Document {
-    /// Of processes that saved more than once.
-    var processes: [Int32: Series] = [:]
-    /// Of those that saved once each.
-    var others: Series?
-  }
-
   /// By item; those alone that may go on.
-  private var series: [Int64: Document] = [:]
+  private var series: [Int64: [Series]] = [:]
   private var surplus: [Save] = []
 
   /// Whether a version may be surplus, or a series go on.
   var isEmpty: Bool { series.isEmpty && surplus.isEmpty }
 
   /// Notes a save that a program made.
-  mutating func note(_ save: Save) {
-    var document = series[save.item] ?? Document()
-    var superseded: Save?
-    if let known = document.processes[save.process], known.goesOn(with: save) {
-      superseded = document.processes[save.process]?.add(save)
-    } else if var others = document.others, others.goesOn(with: save) {
-      let isItsSecond = save.process != 0 && others.last.process == save.process
-      superseded = others.add(save)
-      if isItsSecond {
-        (document.processes[save.process], document.others) = (others, nil)
-      } else {
-        document.others = others
-      }
+  ///
+  /// - Parameter lives: Whether a process has not ended.
+  mutating func note(_ save: Save, lives: (Int32) -> Bool) {
+    var known = (series[save.item] ?? []).filter { Self.follows(save.time, $0.last.time) }
+    if let index = known.firstIndex(where: { $0.isContinued(by: save) })
+      ?? known.firstIndex(where: { $0.isTakenOver(by: save, lives) })
+    {
+      if let superseded = known[index].add(save) { surplus.append(superseded) }
     } else {
-      document.others = Series(save)
+      known.append(Series(save))
     }
-    if let superseded { surplus.append(superseded) }
-    series[save.item] = document
+    series[save.item] = known
   }
 
   /// Notes that a person made a version by a command: later saves of programs are another series.
@@ -112,11 +120,9 @@ struct RapidSaves {
     let taken = Array(surplus.prefix(limit))
     surplus.removeFirst(taken.count)
     if surplus.isEmpty {
-      series = series.compactMapValues { document in
-        var document = document
-        document.processes = document.processes.filter { Self.follows(time, $0.value.last.time) }
-        if let others = document.others, !Self.follows(time, others.last.time) { document.others = nil }
-        return document.processes.isEmpty && document.others == nil ? nil : document
+      series = series.compactMapValues { known in
+        let left = known.filter { Self.follows(time, $0.last.time) }
+        return left.isEmpty ? nil : left
       }
     }
     return taken

@@ -341,6 +341,7 @@ extension Library {
       for chunk in bases { marks.insert(chunk) }
       try transaction.chunkIDs { if marks.isDead($0) { dead.append($0) } }
     }
+    maintenance.noteSearched()
     var (freed, kept): (Int, Set<Int64>) = (0, [])
     for pack in deadPacks { try free(pack, &freed, &kept) }
     for batch in stride(from: 0, to: dead.count, by: 500) {

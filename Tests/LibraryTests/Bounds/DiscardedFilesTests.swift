@@ -58,4 +58,54 @@ struct DiscardedFilesTests {
     schedule.endTidying()
     #expect(!schedule.isTimeToSweep())
   }
+
+  /// The disk gets back what a program left that wrote much at once; while it goes on, its next files take the room.
+  @Test func aFileThatIsMostlyFreeShrinksOnceItIsQuiet() throws {
+    let fixture = try LibraryFixture()
+    var random = SeededRandom()
+    let root = try fixture.root
+    var inos: [Int64] = []
+    for number in 0..<96 {
+      let made = try fixture.library.create(
+        root, Array("\(number).db-journal".utf8), mode: 0o600, flags: O_RDWR, Self.program)
+      try fixture.write(made.handle, random.bytes(1 << 20))
+      try fixture.close(made.handle)
+      inos.append(made.attributes.ino)
+    }
+    _ = try fixture.library.counts()
+    // Without the library: a snapshot would keep the log from being copied.
+    func bytes() throws -> Int {
+      try ["", "-wal"].reduce(0) { sum, suffix in
+        let facts = try FileManager.default.attributesOfItem(atPath: fixture.path + suffix)
+        return sum + (try #require(facts[.size] as? Int))
+      }
+    }
+    #expect(try bytes() > 96 << 20, random.note)
+    for number in 0..<96 { try fixture.library.unlink(root, Array("\(number).db-journal".utf8), Self.program) }
+    // As the kernel does.
+    fixture.library.forget(inos)
+    let deadline = ContinuousClock.now + .seconds(120)
+    while try bytes() > 32 << 20, ContinuousClock.now < deadline { sched_yield() }
+    #expect(try bytes() < 32 << 20, random.note)
+    try fixture.finish()
+  }
+
+  @Test func nothingShrinksWhileASweepIsWanted() {
+    let schedule = MaintenanceSchedule(shrinkDelay: 0)
+    #expect(!schedule.isTimeToShrink())
+    schedule.sweepSoon()
+    #expect(schedule.isTimeToSweep() && !schedule.isTimeToShrink())
+    schedule.sweepSoon()
+    schedule.endTidying()
+    #expect(!schedule.isTimeToShrink())
+    let quiet = MaintenanceSchedule(shrinkDelay: 0)
+    quiet.sweepSoon()
+    #expect(quiet.isTimeToSweep())
+    quiet.endTidying()
+    // The thread gets up for it though nothing changes.
+    quiet.note(busy: false)
+    #expect(quiet.wait() == .everything && quiet.isTimeToShrink() && !quiet.isTimeToShrink())
+    quiet.endTidying()
+    #expect(!quiet.isTimeToShrink())
+  }
 }

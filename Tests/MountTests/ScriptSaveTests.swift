@@ -1,0 +1,47 @@
+import Foundation
+import MountKit
+import Testing
+
+/// What stays of a document that a script rewrites all the time, with real processes on a mount.
+struct ScriptSaveTests {
+  /// A program that saves by a new file and goes on for a while, three times.
+  private static let editor = """
+    import os, sys, time
+    for number in range(3):
+        open(sys.argv[1]).read()
+        file = os.open(sys.argv[1] + ".tmp", os.O_CREAT | os.O_WRONLY)
+        os.write(file, b"EDITOR %d" % number)
+        os.fsync(file)
+        os.close(file)
+        os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+        time.sleep(1.3)
+    """
+
+  @Test(arguments: [
+    "date +%N >log", "date +%N >log.new; mv log.new log", "date +%N >log; date +%N >>log", "sed -i s/1/2/ log",
+  ])
+  func aPersonsSavesStayBesideAScript(_ rewriting: String) throws {
+    try withMount { library in
+      try library.sheafSucceeds("library", "set", "--rapid-saves", "thin", "--library", library.library)
+      try library.shell(
+        """
+        date +%N >log
+        (for round in $(seq 80); do \(rewriting); sleep 0.07; done) & script=$!
+        sleep 2
+        python3 -c '\(Self.editor)' log & editor=$!
+        for number in 0 1 2; do sleep 0.9; sh -c "echo COMMAND $number >log"; done
+        wait $editor $script
+        """)
+      let wanted = (0..<3).flatMap { ["EDITOR \($0)", "COMMAND \($0)"] }
+      func texts() throws -> [String] {
+        try library.versions("log").map { String(decoding: try library.show("log", version: $0.number), as: UTF8.self) }
+      }
+      // The script's are thinned all the same.
+      try eventually("that the script's versions are thinned", within: .seconds(20)) {
+        try library.versions("log").count <= 40
+      }
+      let found = try texts().map { $0.trimmingCharacters(in: .newlines) }
+      for text in wanted { #expect(found.contains(text), "\(text) is not among \(found.count) versions") }
+    }
+  }
+}
