@@ -1,5 +1,5 @@
-/// The Linux user and group whose an account's `Documents` is, and those of another account: what is the former ones'
-/// in a tree that gets that owner becomes the latter ones'.
+/// The Linux users and groups whose the `Documents` of two accounts are: a tree that gets the second owner becomes that
+/// one's user's.
 package struct FileOwnerChange: Hashable, Sendable {
   fileprivate let former: (uid: UInt32, gid: UInt32)
   fileprivate let new: (uid: UInt32, gid: UInt32)
@@ -20,15 +20,11 @@ package struct FileOwnerChange: Hashable, Sendable {
 
   package func hash(into hasher: inout Hasher) { hasher.combine(numbers) }
 
-  /// Changes a row as chown(2) does, which takes set-id bits from a file.
+  /// Changes a row as `chown -R` does: whoever the file's user was had it by the former account, so that they have it no
+  /// more, and its set-id bits go, since somebody else chose what they run.
   package func apply(to row: inout InodeRow) {
-    if row.mode & 0o170000 == 0o100000,
-      row.uid == former.uid && former.uid != new.uid || row.gid == former.gid && former.gid != new.gid
-    {
-      row.mode &= ~0o6000
-    }
-    if row.uid == former.uid { row.uid = new.uid }
-    if row.gid == former.gid { row.gid = new.gid }
+    if row.mode & 0o170000 == 0o100000 { row.mode &= ~0o6000 }
+    (row.uid, row.gid) = (new.uid, new.gid)
   }
 }
 
@@ -150,12 +146,10 @@ extension StoreTransaction {
       // As ``FileOwnerChange/apply(to:)`` has it.
       try run(
         """
-        UPDATE inodes SET owner = ?3,
-          uid = CASE uid WHEN ?4 THEN ?6 ELSE uid END, gid = CASE gid WHEN ?5 THEN ?7 ELSE gid END,
-          mode = CASE WHEN mode & 61440 = 32768 AND (uid = ?4 AND ?4 <> ?6 OR gid = ?5 AND ?5 <> ?7)
-            THEN mode & ~3072 ELSE mode END
+        UPDATE inodes SET owner = ?3, uid = ?4, gid = ?5,
+          mode = CASE WHEN mode & 61440 = 32768 THEN mode & ~3072 ELSE mode END
         WHERE ino = ?1 AND owner = ?2
-        """, ino, change.former, change.owner, numbers[0], numbers[1], numbers[2], numbers[3])
+        """, ino, change.former, change.owner, numbers[2], numbers[3])
     }
     for item in items {
       try self.change(

@@ -71,6 +71,10 @@ extension Library {
           row.mode &= ~0o2000
         }
       }
+      // Whoever a mount is given to gives programs their own rights, and not those of the file's user.
+      if let user = caller.user, user.ownsAll, change.mode != nil, !inode.isFolder, row.mode & 0o6000 != 0 {
+        (row.uid, row.gid) = (user.uid, user.gid)
+      }
       if let uid = change.uid { row.uid = uid }
       if let gid = change.gid { row.gid = gid }
       // Giving a file away takes its set-id bits, whoever does it (chown(2)).

@@ -161,7 +161,7 @@ extension Library {
       ino: numbers.nextIno(), item: nil, owner: folder.row.owner, parent: folder.ino, name: name,
       mode: type | bits | (inheritsGroup && type == S_IFDIR ? UInt32(S_ISGID) : 0), nlink: 1,
       uid: isForeign ? folder.row.uid : caller.uid,
-      gid: inheritsGroup || isForeign ? folder.row.gid : caller.gid, time: time)
+      gid: isForeign ? folder.row.gid : inheritsGroup ? shownUser(of: folder, caller).gid : caller.gid, time: time)
   }
 
   /// Writes a folder's times and link count after its entries changed.

@@ -86,27 +86,33 @@ struct AcceptedTransferTests {
       try people.as(.alice) { (alice: Person) throws -> Void in
         try alice.save("Documents/team/tool", "x")
         _ = try alice.change("Documents/team/tool", .init(mode: 0o6755))
+        // Of a third user, and of the new owner's own.
+        for (name, uid) in [("f0", UInt32(1234)), ("f2", 1001)] {
+          let ino = try alice.inode("Documents/team/\(name)")
+          _ = try library.setAttributes(ino, .init(uid: uid, gid: uid), handle: nil, .library)
+          _ = try library.setAttributes(ino, .init(mode: 0o6755), handle: nil, .library)
+        }
       }
       let inos = try people.as(.alice) { alice in
-        try ["", "/deep", "/f0", "/deep/f299", "/tool"].map { try alice.inode("Documents/team" + $0) }
+        try ["", "/deep", "/f0", "/deep/f299", "/f2", "/tool"].map { try alice.inode("Documents/team" + $0) }
       }
       func items() throws -> [ItemRow] {
         try library.locked {
           try library.read { rows in try inos.compactMap { try rows.inode($0)?.item }.compactMap { try rows.item($0) } }
         }
       }
-      #expect(try items().map(\.owner) == [Int64](repeating: alice, count: 5))
+      #expect(try items().map(\.owner) == [Int64](repeating: alice, count: 6))
       try people.as(.bob) { try $0.take(id) }
-      #expect(try items().map(\.owner) == [Int64](repeating: bob, count: 5))
+      #expect(try items().map(\.owner) == [Int64](repeating: bob, count: 6))
       // As another process finds them.
       let copy = people.fixture.folder + "/copy"
       try library.copyAsKilled(to: copy)
       let clock = people.clock
       let next = try Library.open(LibraryLocation(path: copy + "/library.sqlite")) { clock.now }
       let rows = try next.store.read { rows in try inos.compactMap { try rows.inode($0) } }
-      #expect(rows.map(\.owner) == [Int64](repeating: bob, count: 5))
-      #expect(rows.map(\.uid) == [UInt32](repeating: 1001, count: 5))
-      #expect(rows.last.map { $0.mode & 0o7777 } == 0o755)
+      #expect(rows.map(\.owner) == [Int64](repeating: bob, count: 6))
+      #expect(rows.map(\.uid) == [UInt32](repeating: 1001, count: 6))
+      #expect(rows.allSatisfy { $0.mode & 0o6000 == 0 } && rows.last.map { $0.mode & 0o7777 } == 0o755)
       #expect(try next.store.read { rows in try rows.item(#require(rows.inode(inos[2])?.item))?.owner } == bob)
       try next.close()
     }

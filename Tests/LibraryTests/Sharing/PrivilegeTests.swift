@@ -1,5 +1,6 @@
 import Glibc
 import SheafModel
+import SheafStore
 import Testing
 
 @testable import SheafLibrary
@@ -125,5 +126,59 @@ struct PrivilegeTests {
     try fixture.library.rename(drop, Array("b".utf8), to: drop, Array("c".utf8), .replace, caller(1000, given))
     #expect(try fixture.names("drop") == ["c"])
     try fixture.finish()
+  }
+
+  /// Files that root made in the folder of somebody to whom it gives a mount are shown as theirs. A program that they make
+  /// of one runs as them, and so do those that were made in a folder of another group.
+  @Test func whoeverAMountIsGivenToMakesProgramsOfTheirsAlone() throws {
+    let fixture = try LibraryFixture()
+    let account = try fixture.library.number(of: fixture.account)
+    let given = Caller(
+      uid: 1000, gid: 1000, thread: 0, door: 0, account: account, user: .init(uid: 1000, gid: 1000, ownsAll: true)
+    ) { [] }
+    func row(_ name: String) throws -> InodeRow {
+      let ino = try fixture.ino(name)
+      return try #require(try fixture.library.store.read { try $0.inode(ino) })
+    }
+    for (index, mode) in [UInt32(0o4755), 0o2755, 0o6755, 0o4644].enumerated() {
+      try fixture.save("f\(index)", "root's")
+      let ino = try fixture.ino("f\(index)")
+      #expect(try row("f\(index)").uid == 0)
+      _ = try fixture.library.setAttributes(ino, .init(mode: mode), handle: nil, given)
+      let made = try row("f\(index)")
+      #expect(made.mode & 0o7777 == mode && made.uid == 1000 && made.gid == 1000)
+    }
+    // Without such bits a file stays whose it was.
+    try fixture.save("plain", "root's")
+    _ = try fixture.library.setAttributes(fixture.ino("plain"), .init(mode: 0o600), handle: nil, given)
+    #expect(try row("plain").uid == 0)
+    try fixture.mkdir("group")
+    _ = try fixture.library.setAttributes(fixture.ino("group"), .init(mode: 0o2777), handle: nil, .library)
+    let made = try fixture.library.create(
+      fixture.ino("group"), Array("tool".utf8), mode: 0o2755, flags: O_RDWR, given)
+    try fixture.close(made.handle)
+    let tool = try row("group/tool")
+    #expect(tool.uid == 1000 && tool.gid == 1000)
+    try fixture.finish()
+  }
+
+  /// Nobody runs as the new owner of a tree what the former one chose, whoever both are to Linux, and no user of the
+  /// former owner's has files in it.
+  @Test(arguments: [(0, 0), (0, 1001), (1000, 0), (1000, 1001)] as [(UInt32, UInt32)])
+  func noSetIDBitsAreTransferred(_ former: UInt32, _ new: UInt32) throws {
+    var alice = InodeRow(
+      ino: 1, item: nil, owner: 1, parent: 0, name: [], mode: UInt32(S_IFDIR) | 0o700, nlink: 2, uid: former,
+      gid: former, time: Timestamp(nanoseconds: 0))
+    var bob = alice
+    (bob.uid, bob.gid) = (new, new)
+    let change = FileOwnerChange(from: alice, to: bob)
+    for uid in [former, 0, 1002] as [UInt32] {
+      (alice.uid, alice.gid, alice.mode) = (uid, uid, UInt32(S_IFREG) | 0o6755)
+      change.apply(to: &alice)
+      #expect(alice.uid == new && alice.gid == new && alice.mode & 0o7777 == 0o755)
+    }
+    alice.mode = UInt32(S_IFDIR) | 0o2755
+    change.apply(to: &alice)
+    #expect(alice.mode & 0o7777 == 0o2755)
   }
 }
