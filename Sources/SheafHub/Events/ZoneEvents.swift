@@ -30,8 +30,9 @@ package struct ZoneEvents: Sendable {
           guard room.take(text.utf8.count) else { break reading }
           var event: Event = try StoredZone.decoded(text)
           if let id = event.data.share?.id {
-            if known[id] == nil, let share = try WireID(id).flatMap({ try shares.share($0) }) {
-              known[id] = SharedEvents.facts(share)
+            if known[id] == nil, let share = WireID(id) {
+              known[id] =
+                try shares.share(share).map(SharedEvents.facts) ?? Inboxes.facts(of: share, in: zone, &connection)
             }
             event.data.share = known[id]
           }

@@ -13,6 +13,8 @@ struct Inboxes: Sendable {
   static let mostEntries: Int64 = 5_000
   /// How long an inbox says that something ended, in nanoseconds.
   private static let endedLifetime: Int64 = 180 * 86_400 * 1_000_000_000
+  /// Nanoseconds after any change of somebody's part in a share before a new invitation to it is an event again.
+  private static let invitationInterval: Int64 = 86_400 * 1_000_000_000
   private static let step: Int64 = 100
 
   let database: any Database
@@ -55,14 +57,15 @@ struct Inboxes: Sendable {
     let now = clock.now
     do {
       try await database.write { connection in
-        _ = try ZoneHead.take(row.account, in: &connection)
+        var head = try ZoneHead.take(row.account, in: &connection)
         // A share of this hub is of no other one, whatever that said.
         if try Collaborations.forget(row.share, of: row.account, &connection) {
           try connection.execute(
             "DELETE FROM inbox WHERE zone = $1 AND share = $2", [.text(row.account), .blob(row.share)])
         }
         let note: InboxNote = try StoredZone.decoded(row.entry)
-        _ = try Self.put(note, revision: row.revision, of: row.share, into: row.account, at: now, &connection)
+        _ = try Self.put(
+          note, revision: row.revision, of: StoredZone.id(row.share), into: row.account, &head, at: now, &connection)
       }
     } catch let error as HubError where error.kind == .notFound {
       return
@@ -80,7 +83,7 @@ struct Inboxes: Sendable {
       throw HubError(.forbidden, "the hub does not speak for the owner")
     }
     guard (0..<1 << 53).contains(news.revision) else { throw HubError(.invalid, "the entry is none") }
-    let note = try InboxNote(entry, at: address)
+    let note = try InboxNote(entry, at: address, for: news.handle, now: now)
     return try await database.write { connection in
       guard let handle = try? AccountHandle(news.handle),
         let person = try ShareRows.person(handle, in: &connection),
@@ -88,28 +91,46 @@ struct Inboxes: Sendable {
         try Collaborations.isFrom(address, share: entry.share, of: person.zone, owner: entry.owner, &connection)
       else { throw HubError(.notFound, "the account was not invited") }
       _ = try Accounts.take(person.zone, in: &connection)
-      _ = try ZoneHead.take(person.zone, in: &connection)
+      var head = try ZoneHead.take(person.zone, in: &connection)
       let isNews = try Self.put(
-        note, revision: news.revision, of: entry.share.bytes, into: person.zone, at: now, &connection)
+        note, revision: news.revision, of: entry.share, into: person.zone, &head, at: now, &connection)
       if isNews, note.acceptance == .removed { try Collaborations.end(entry.share, of: person.zone, &connection) }
       return person.zone
     }
   }
 
-  /// Puts a note into an inbox that was taken, unless something newer is there, or it has no room.
+  /// The facts of a share of this hub in an account's inbox, as events tell them; nil for one that offers nothing now.
+  static func facts(
+    of share: WireID, in zone: String, _ connection: inout any SQLConnection
+  ) throws -> EventDetails.Share? {
+    let rows = try connection.query(
+      "SELECT entry FROM inbox WHERE zone = $1 AND share = $2", [.text(zone), .blob(share.bytes)])
+    guard let note: InboxNote = try rows.first.map({ try StoredZone.decoded($0.text(0)) }), note.address == nil,
+      let offer = note.offer
+    else { return nil }
+    return EventDetails.Share(id: share.description, url: offer.token, title: offer.title)
+  }
+
+  /// Puts a note into an inbox that was taken, unless something newer is there, or it has no room; its news becomes an
+  /// event.
   ///
   /// - Returns: whether it was put there.
   private static func put(
-    _ note: InboxNote, revision: Int64, of share: [UInt8], into zone: String, at now: Timestamp,
+    _ note: InboxNote, revision: Int64, of share: WireID, into zone: String, _ head: inout ZoneHead, at now: Timestamp,
     _ connection: inout any SQLConnection
   ) throws -> Bool {
-    let key: [SQLValue] = [.text(zone), .blob(share)]
-    if let known = try connection.query("SELECT revision FROM inbox WHERE zone = $1 AND share = $2", key).first {
+    let key: [SQLValue] = [.text(zone), .blob(share.bytes)]
+    let known = try connection.query(
+      "SELECT revision, acceptance, changed FROM inbox WHERE zone = $1 AND share = $2", key
+    ).first
+    if let known {
       if try known.integer(0) >= revision { return false }
     } else {
       let count = try connection.query("SELECT COUNT(*) FROM inbox WHERE zone = $1", [.text(zone)])
       if try count.first?.integer(0) ?? 0 >= mostEntries { return false }
     }
+    var stored = note
+    stored.news = nil
     try connection.execute(
       """
       INSERT INTO inbox (zone, share, owner, revision, acceptance, entry, changed)
@@ -119,10 +140,23 @@ struct Inboxes: Sendable {
       """,
       key + [
         .text(note.owner), .integer(revision), .text(note.acceptance.rawValue),
-        .text(try StoredZone.encoded(note)), .integer(now.nanoseconds),
+        .text(try StoredZone.encoded(stored)), .integer(now.nanoseconds),
       ])
     try advance(zone, &connection)
+    if let news = note.news, try isHeard(news, known, at: now) {
+      try head.append(news.event(of: share), to: zone, in: &connection)
+      try head.write(zone, in: &connection)
+    }
     return true
+  }
+
+  /// Whether an account hears of news: who invites and removes somebody again and again must not fill their log.
+  ///
+  /// - Parameter known: Acceptance and time of the row that was in the inbox, second and third.
+  private static func isHeard(_ news: OutsiderNews, _ known: SQLRow?, at now: Timestamp) throws -> Bool {
+    guard news.type == .shareUpdated, let known else { return true }
+    return try known.text(1) != Acceptance.pending.rawValue
+      && now.nanoseconds - known.integer(2) >= invitationInterval
   }
 
   /// Gives an inbox its next number.

@@ -37,6 +37,8 @@ enum ShareEvents {
     /// The account that it concerns; for a share that begins, its owner.
     var account: String?
     var participant: EventDetails.Participant?
+    /// Whether it invites somebody who had no part in the share.
+    var isInvitation = false
   }
 
   static func events(of share: HubShare, since before: HubShare?) -> [Change] {
@@ -61,7 +63,9 @@ enum ShareEvents {
       } else if old?.acceptance != member.acceptance || old?.role != member.role
         || old?.permission != member.permission
       {
-        changes.append(change(.shareUpdated, account, member, acceptance: member.acceptance))
+        var change = change(.shareUpdated, account, member, acceptance: member.acceptance)
+        change.isInvitation = old == nil && member.acceptance == .pending
+        changes.append(change)
       }
     }
     return changes + answers(share, before)

@@ -115,6 +115,7 @@ struct ShareRows {
   ) throws {
     if share == before { return }
     let revision = try writeRow(share)
+    let events = ShareEvents.events(of: share, since: before)
     if share.isActive, !(before?.isActive ?? false) {
       // Only the owner sees what was before.
       var feed = try SharedHead.read(share.id, of: zone, &connection)
@@ -122,7 +123,7 @@ struct ShareRows {
       (feed.since, feed.opened) = (head.number, feed.number)
       try feed.write(share.id, of: zone, &connection)
     }
-    try writeMemberships(share, before, action, &head)
+    try writeMemberships(events, share, before, action, &head)
     let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
     for account in (before?.members ?? [:]).keys where Guests.isGuest(account) && share.member(account) == nil {
       try Guests.remove(account, from: share.id, of: zone, &connection)
@@ -161,14 +162,20 @@ struct ShareRows {
         ])
     }
     try writeLinks(share, before)
-    try tell(share, before, revision, owner)
+    let news = Dictionary(
+      events.compactMap { event in
+        OutsiderNews(event, share, action).flatMap { news in event.account.map { ($0, news) } }
+      }
+    ) { $1 }
+    try tell(share, before, revision, owner, news)
   }
 
   /// Logs what became of the share and its people, and notes from where to where each of them sees feed and log.
   private mutating func writeMemberships(
-    _ share: HubShare, _ before: HubShare?, _ action: ShareAction, _ head: inout ZoneHead
+    _ events: [ShareEvents.Change], _ share: HubShare, _ before: HubShare?, _ action: ShareAction,
+    _ head: inout ZoneHead
   ) throws {
-    for event in ShareEvents.events(of: share, since: before) {
+    for event in events {
       try head.append(action.pending(event, share, &self), to: zone, in: &connection)
       guard event.type == .memberAdded || event.type == .memberRemoved || event.type == .shareCreated,
         let account = event.account
@@ -249,15 +256,16 @@ struct ShareRows {
     try connection.execute("DELETE FROM links WHERE hash = $1", [.blob(hash)])
   }
 
-  /// Writes an outgoing row for each account for which the share looks otherwise than before. A row that waits already
-  /// gives way to the newer one.
+  /// Writes an outgoing row for each account for which the share looks otherwise than before, or to which there is
+  /// something to say. A row that waits already gives way to the newer one.
   private mutating func tell(
-    _ share: HubShare, _ before: HubShare?, _ revision: Int64, _ owner: Person
+    _ share: HubShare, _ before: HubShare?, _ revision: Int64, _ owner: Person, _ news: [String: OutsiderNews]
   ) throws {
-    let accounts = Set(share.members.keys).union(before?.members.keys ?? [:].keys)
+    let accounts = Set(share.members.keys).union(before?.members.keys ?? [:].keys).union(news.keys)
     for account in accounts.sorted() {
-      let note = InboxNote(share, for: account, owner)
+      var note = InboxNote(share, for: account, owner)
       let former = before.map { InboxNote($0, for: account, owner) }
+      note.news = news[account]
       if note == former { continue }
       if Guests.isGuest(account) {
         try tellAbroad(note, account, of: share.id, revision)
@@ -311,6 +319,8 @@ struct InboxNote: Hashable, Sendable, Codable {
   let offer: Offer?
   /// Where the hub of the share is dialled; nil for this hub.
   let address: String?
+  /// What the account is to hear, which does not see the log of the share.
+  var news: OutsiderNews?
 
   init(_ share: HubShare, for account: String, _ owner: Person) {
     self.owner = owner.handle
@@ -326,10 +336,10 @@ struct InboxNote: Hashable, Sendable, Codable {
     }
   }
 
-  /// What another hub tells of a share that it has.
+  /// What another hub tells of a share that it has, for the person of a handle.
   ///
   /// - Throws: ``HubError`` of kind `invalid` for anything that is none, or would be of another hub's share.
-  init(_ entry: InboxEntry, at address: HubAddress) throws {
+  init(_ entry: InboxEntry, at address: HubAddress, for person: String, now: Timestamp) throws {
     let invalid = HubError(.invalid, "the entry is none")
     owner = entry.owner
     self.address = address.description
@@ -347,6 +357,7 @@ struct InboxNote: Hashable, Sendable, Codable {
       token: url.token.text, title: try HubShare.checked(title: offer.title), ownerName: offer.ownerName,
       kind: offer.kind, role: try Self.word(offer.role.rawValue), permission: try Self.word(offer.permission.rawValue),
       anyone: try Self.word(offer.anyone.rawValue), requests: offer.requests, tag: offer.tag)
+    if acceptance == .pending { news = self.offer.flatMap { OutsiderNews($0, by: owner, to: person, at: now) } }
   }
 
   private static func word<Word: RawRepresentable>(_ text: String) throws -> Word where Word.RawValue == String {

@@ -533,6 +533,36 @@ import Testing
       #expect(link.hasPrefix("https://127.0.0.1:"), "\(link)")
     }
   }
+
+  /// To somebody who takes no part the hub shows no share, and yet they hear what became of them.
+  @Test func whoIsInvitedOrTurnedDownHearsOfIt() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir open asked")
+      try people.share("open", can: "view")
+      let url = try people.url("open")
+      func hears(_ text: String) throws {
+        try eventually("a notice: \(text)", within: .seconds(20)) {
+          try people.bob.succeed("notices").text.contains(text)
+        }
+      }
+      try hears("invites you to open: \(url)")
+      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
+      _ = try people.bob.succeed("accept", people.url("asked"))
+      _ = try people.alice.succeed("requests", "deny", "Documents/asked", Self.bob)
+      try hears("declined your request for access to asked")
+      let activity = try people.bob.succeed("activity").text
+      for text in ["invited \(Self.bob) to open", "declined \(Self.bob)"] {
+        #expect(activity.contains(text), "\(activity)")
+      }
+      _ = try people.bob.succeed("notices", "--clear")
+      #expect(try !people.bob.succeed("notices").text.contains("invites you"))
+      // Nothing of it is an item.
+      #expect(try people.bob.succeed("deleted").text.isEmpty || !people.bob.succeed("deleted").text.contains("open"))
+      _ = try people.bob.succeed("accept", url)
+      try people.settle()
+      #expect(access(people.shared("."), F_OK) == 0)
+    }
+  }
 }
 
 /// A file that stays open, and from which is read again and again.

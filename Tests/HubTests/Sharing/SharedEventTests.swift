@@ -22,6 +22,11 @@ import Testing
     try await story.hub.events.page(after: .number(0), limit: 1_000, of: story.alice.zone).events
   }
 
+  /// The log of a person's own zone.
+  private static func log(_ story: SharedStory, of person: Person) async throws -> [Event] {
+    try await story.hub.events.page(after: .number(0), limit: 1_000, of: person.zone).events
+  }
+
   private static func log(_ story: SharedStory, _ share: HubShare, _ person: Person) async throws -> [Event] {
     try await story.hub.sharedEvents.page(after: .number(0), limit: 1_000, of: story.place(share, person)).events
   }
@@ -64,6 +69,52 @@ import Testing
           "membership.removed trip bob removed",
         ])
       #expect(try await problem { _ = try await Self.log(story, share, story.carol) } == .notFound)
+      // Outsiders hear of themselves, in logs of their own: the title, and no more.
+      let invited = try await Self.log(story, of: story.bob)
+      #expect(Self.words(invited) == ["share.updated trip bob pending"])
+      #expect(invited.first?.data.item.id == share.id.description && invited.first?.data.share == nil)
+      let declined = try await Self.log(story, of: story.carol)
+      #expect(Self.words(declined) == ["membership.declined Our trip carol pending"])
+      #expect(declined.first?.data.actor.handle.description == story.alice.handle)
+      #expect(declined.first?.data.share == nil)
+      #expect(try await story.hub.check() == [])
+    }
+  }
+
+  /// An invitation has the link for as long as it is one. Who is invited and removed again and again hears of it once a
+  /// day, and others' invitations are nobody else's news.
+  @Test(arguments: StoreEngine.available)
+  func anInvitationIsHeardOnce(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let share = try await story.share(try await story.folder("trip"), with: [])
+      let owner = story.alice.zone
+      func invite(_ permission: WirePermission = .readWrite) async throws {
+        _ = try await story.hub.sharing.change(share.id, by: story.alice) {
+          try $0.invite(story.bob, ParticipantSettings(permission: permission), by: owner, at: story.hub.clock.now)
+        }
+      }
+      func remove() async throws { try await story.remove(story.bob, from: share) }
+      try await invite()
+      try await invite(.readOnly)
+      var log = try await Self.log(story, of: story.bob)
+      #expect(Self.words(log) == ["share.updated trip bob pending"])
+      #expect(log.first?.data.share?.url == share.token.text)
+      for _ in 0..<3 {
+        try await remove()
+        try await invite()
+      }
+      try await remove()
+      #expect(try await Self.log(story, of: story.bob).count == 1)
+      story.test.clock.advance(seconds: 90_000)
+      try await invite()
+      log = try await Self.log(story, of: story.bob)
+      #expect(Self.words(log) == Array(repeating: "share.updated trip bob pending", count: 2))
+      #expect(log.map(\.sequence) == [1, 2])
+      #expect(try await Self.log(story, of: story.carol).isEmpty)
+      // Brought again, it is no other event.
+      try await story.hub.sharing.inboxes.deliverAll()
+      #expect(try await Self.log(story, of: story.bob).count == 2)
       #expect(try await story.hub.check() == [])
     }
   }
