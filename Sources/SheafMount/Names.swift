@@ -344,8 +344,11 @@ extension AccountFileSystem {
         throw Errno.invalidArgument
       }
       if case .sharedOwner(let owner) = Node(parent) {
-        // An entry gets another name for this account alone, and cannot be moved.
-        guard parent == newParent, !flags.contains(.exchange) else { throw Errno.notPermitted }
+        // An entry gets another name for this account alone, and cannot be moved. Of a temporary file programs make a
+        // copy; a copy of an entry, and its removal, would leave the share.
+        guard parent == newParent, !flags.contains(.exchange) else {
+          throw try library.isTemporary(account, owner: owner, name.bytes) ? Errno.improperLink : .notPermitted
+        }
         return try library.renameSharedEntry(
           account, owner: owner, name.bytes, to: newName.bytes, flags.contains(.noReplace) ? .noReplace : .replace,
           credentials(caller))

@@ -197,6 +197,7 @@ package final class SearchIndex: Sendable {
     let words = text.split(whereSeparator: { $0.isWhitespace || $0 == "\0" }).map {
       "\"\($0.replacing("\"", with: "\"\""))\" *"
     }
+    if words.isEmpty { return [:] }
     return try Store.storeErrors(path) {
       try database.read { database in
         let rows = try GRDB.Row.fetchAll(

@@ -110,6 +110,21 @@ import Testing
     }
   }
 
+  /// mv(1) makes a copy of a temporary file elsewhere; the document beside it, whose removal would leave the share, stays.
+  @Test func aTemporaryFileIsCopiedElsewhere() throws {
+    try withSharedMounts { people in
+      try people.shell(SharedPlace.entry.preparation(making: "printf '%s' '\(Self.old)' >doc"))
+      let folder = SharedPlace.entry.folder(people)
+      try people.shell(
+        """
+        cd '\(folder)'; echo temporary >s1.tmp
+        mv s1.tmp "$BOB/Documents/kept"; same "$(cat "$BOB/Documents/kept")" temporary; same "$(ls)" doc
+        refused "Operation not permitted" mv doc "$BOB/Documents/"
+        same "$(ls)" doc
+        """)
+    }
+  }
+
   /// A program that has to make documents or folders beside a document that is shared by itself cannot, and the document
   /// keeps what it had.
   private func isRefusedBesideADocument(_ scenario: Scenario) throws {

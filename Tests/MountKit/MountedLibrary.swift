@@ -69,9 +69,17 @@ public struct MountedLibrary: Sendable {
 
   /// Whether the kernel has a mount there, answering or dead.
   public var isMounted: Bool {
-    // Others' mount points need not be UTF-8.
-    let mounts = String(decoding: FileManager.default.contents(atPath: "/proc/self/mounts") ?? Data(), as: UTF8.self)
-    return mounts.split(separator: "\n").contains { $0.split(separator: " ")[1] == mountpoint }
+    Self.mounts.contains { $0.split(separator: " ")[1] == mountpoint }
+  }
+
+  /// The lines of /proc/self/mounts. Each read(2) of it ends with some line, so it is read until nothing comes; and
+  /// others' mount points need not be UTF-8.
+  public static var mounts: [Substring] {
+    let file = open("/proc/self/mounts", O_RDONLY | O_CLOEXEC)
+    defer { close(file) }
+    var (text, piece) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+    while case let count = read(file, &piece, piece.count), count > 0 { text += piece.prefix(count) }
+    return String(decoding: text, as: UTF8.self).split(separator: "\n")
   }
 
   /// The process that owns the library, by its lock file; nil if none runs.

@@ -54,6 +54,8 @@ import Testing
         as alice notices | grep -F "bob@example.com declined dan@example.com's request for access to plans"
         ls "$CAROL/Shared/alice@example.com/letter.md"
         same "$(as alice requests | grep -c blocked)" 1
+        # Blocking keeps people from joining; taking them out is another command.
+        sheaf requests block "$letter" carol@example.com | grep "still take part.*participant remove"
         """)
     }
   }

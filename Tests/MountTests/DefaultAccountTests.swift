@@ -4,10 +4,14 @@ import Testing
 
 /// Whose documents are mounted, and who acts, where nobody is named.
 @Suite(.serialized) struct DefaultAccountTests {
+  /// The handles of the accounts, the default one marked.
   private func handles(_ library: MountedLibrary) throws -> [String] {
-    struct Account: Decodable { let handle: String }
+    struct Account: Decodable {
+      let handle: String
+      let isDefault: Bool
+    }
     let output = try library.sheafSucceeds("account", "list", "--library", library.library, "--json").output
-    return try JSONDecoder().decode([Account].self, from: Data(output)).map(\.handle)
+    return try JSONDecoder().decode([Account].self, from: Data(output)).map { $0.handle + ($0.isDefault ? " *" : "") }
   }
 
   /// A library with accounts that is not mounted.
@@ -44,7 +48,9 @@ import Testing
       try library.sheafSucceeds("mount", library.mountpoint, "--library", library.library)
       try library.shell("echo bob > document")
       try library.unmount()
-      try library.sheafSucceeds("send-copy", "Documents/document", copy, "--library", library.library)
+      let said = try library.sheafSucceeds("send-copy", "Documents/document", copy, "--library", library.library).text
+      #expect(said == "Copied Documents/document to \(copy).")
+      #expect(try handles(library) == ["alice@example.com", "bob@example.com *"])
       #expect(try String(contentsOfFile: copy, encoding: .utf8) == "bob\n")
       let unknown = try SheafProgram.run(set + ["carol@example.com"])
       #expect(unknown.status == 1 && unknown.errorText.contains("carol@example.com"), "\(unknown)")
@@ -53,7 +59,7 @@ import Testing
       // An account of that handle is a new one, and nobody set that.
       try library.sheafSucceeds("account", "add", "bob@example.com", "--library", library.library)
       #expect(try mounted().hasSuffix(" for alice@example.com."))
-      #expect(try handles(library) == ["alice@example.com", "bob@example.com"])
+      #expect(try handles(library) == ["alice@example.com *", "bob@example.com"])
     }
   }
 
@@ -81,7 +87,7 @@ import Testing
       #expect(output.status == 1)
       #expect(output.errorText.contains("which has alice@example.com, bob@example.com"), "\(output)")
       #expect(!library.isMounted)
-      #expect(try handles(library) == ["alice@example.com", "bob@example.com"])
+      #expect(try handles(library) == ["alice@example.com *", "bob@example.com"])
     }
   }
 
@@ -98,7 +104,7 @@ import Testing
       let given = try SheafProgram.run(mount)
       #expect(given.status == 0 && given.text.hasSuffix(" for \(user.name)@elsewhere."), "\(given)")
       try library.unmount()
-      #expect(try handles(library) == ["alice@example.com", "\(user.name)@elsewhere"])
+      #expect(try handles(library) == ["alice@example.com *", "\(user.name)@elsewhere"])
     }
   }
 }

@@ -31,7 +31,7 @@ import Testing
 
     /// The mount points below the test's folder, without root's own.
     func mounts() throws -> [String] {
-      try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).split(separator: "\n")
+      MountedLibrary.mounts
         .map { String($0.split(separator: " ")[1]) }
         .filter { $0.hasPrefix(library.folder.path + "/") && $0 != library.mountpoint }
     }
@@ -279,6 +279,33 @@ import Testing
       kill(try #require(place.library.server), SIGTERM)
       try eventually("the end of the process", within: .seconds(30)) { place.library.server == nil }
       #expect(try place.mounts() == [other])
+    }
+  }
+
+  /// What root made for a user, who makes a program of it, runs as the user wherever it goes.
+  @Test func programsAreTheUsers() throws {
+    try withPlace { place in
+      let (library, user) = (place.library, place.user)
+      try library.shell("for name in u g both; do echo template >$name; done; mkdir -m 2777 folder")
+      let (given, copies) = ("\(place.theirs)/given", "\(library.folder.path)/copies")
+      try Command(["mkdir", given], as: user).succeed()
+      #expect(try place.mount(given).status == 0)
+      defer { _ = try? Command(["umount", "--lazy", given]).run() }
+      try Command.shell(
+        """
+        for name in u g both; do cat /usr/bin/id >$name; done; cp /usr/bin/id folder/made
+        chmod 4755 u; chmod 2755 g; chmod 6755 both; chmod 2755 folder/made
+        test -u u && test -g g && test -u both && test -g folder/made
+        """, as: user, in: "\(given)/Documents"
+      ).succeed()
+      // As a backup has them, which root makes.
+      try Command(["cp", "-a", library.documents, copies]).succeed()
+      for name in ["u", "g", "both", "folder/made"] {
+        for path in ["\(library.documents)/\(name)", "\(copies)/\(name)"] {
+          let facts = try Command(["stat", "-c", "%A %u %g", path]).succeed().text.split(separator: " ")
+          #expect(facts[0].contains("s") && facts[1] == "\(user.user)" && facts[2] != "0", "\(path): \(facts)")
+        }
+      }
     }
   }
 }

@@ -24,7 +24,7 @@ import Testing
   }
 
   private func options(of library: MountedLibrary) throws -> [Substring] {
-    let mounts = try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).split(separator: "\n")
+    let mounts = MountedLibrary.mounts
     let fields = mounts.map { $0.split(separator: " ") }.first { $0[1] == library.mountpoint }
     return try #require(fields)[3].split(separator: ",")
   }

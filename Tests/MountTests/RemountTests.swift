@@ -44,7 +44,7 @@ import Testing
       #expect(made.map(\.mountpoint).sorted() == [library.mountpoint, second].sorted())
       #expect(try status(library).mounts == before.mounts)
       #expect(try status(library).notMounted == [])
-      let options = try String(contentsOfFile: "/proc/self/mounts", encoding: .utf8).split(separator: "\n")
+      let options = MountedLibrary.mounts
         .first { $0.contains(" \(second) ") }
       #expect(options?.contains("ro,") == true && options?.contains("noexec") == true)
       #expect(

@@ -16,7 +16,11 @@ import Testing
         ln -s a.md "$team/link"; ln "$team/a.md" "$team/deep/hard"; chmod 640 "$team/deep/x"
         setfattr -n user.colour -v red "$team/a.md"
         was="$(attribute id "$team/a.md")"
-        "$SHEAF" transfer "$team" bob@example.com
+        "$SHEAF" account add carol@example.com --library "$LIBRARY"
+        "$SHEAF" transfer "$team" carol@example.com
+        same "$("$SHEAF" transfer "$team" bob@example.com | tail -n 1)" "It is no longer offered to carol@example.com."
+        "$SHEAF" status "$team" | grep -q '^Offered  *to bob@example.com since '
+        "$SHEAF" status "$BOB/Shared" | grep -q "sheaf accept id:$(attribute id "$team")"
         folder="id:$(attribute id "$team")"
         same "$(ls "$BOB/Documents")" ""
         cat "$team/a.md" "$team/deep/x" >/dev/null

@@ -52,7 +52,10 @@ struct AccountCommand: AsyncParsableCommand {
       let (accounts, chosen) = try await LibraryConnection.with(location) {
         (try await $0.client.accounts(), try await $0.client.settings().defaultAccount)
       }
-      if output.json { return try JSON.write(accounts) }
+      if output.json {
+        return try JSON.write(
+          accounts.map { ListedAccount(handle: $0.handle, name: $0.name, isDefault: $0.handle == chosen) })
+      }
       guard !accounts.isEmpty else {
         return try StandardOutput.line("No accounts yet. Add one with: sheaf account add HANDLE")
       }

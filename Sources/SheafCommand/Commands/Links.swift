@@ -195,6 +195,15 @@ struct Requests: AsyncParsableCommand {
           return try JSON.write(AnswerOutput(path: target.name, handle: request.handle, answer: answer))
         }
         try StandardOutput.line(said(request.handle, target.name).escapingControls)
+        if answer == .block,
+          try await target.client.participants(target.address).contains(where: {
+            $0.handle == request.handle && $0.acceptance == .accepted
+          })
+        {
+          try StandardOutput.line(
+            "They still take part. To end that: sheaf participant remove \(target.name) \(request.handle)"
+              .escapingControls)
+        }
       }
     }
   }

@@ -23,11 +23,13 @@ struct Shares: AsyncParsableCommand {
 }
 
 extension AccountShares {
-  /// Those alone that others share with the account; where `owner` is given, those of this person alone.
+  /// Those alone that others share with the account, or offer to it; where `owner` is given, what this person alone
+  /// shares.
   func fromOthers(owner: String?) -> AccountShares {
     AccountShares(
       byMe: [], withMe: withMe.filter { owner == nil || $0.owner.description == owner },
-      invitations: invitations.filter { owner == nil || $0.owner.description == owner }, requests: [])
+      invitations: invitations.filter { owner == nil || $0.owner.description == owner }, requests: [],
+      transfers: TransferList(byMe: [], toMe: owner == nil ? transfers.toMe : []))
   }
 
   /// The lists for people, each under its heading; those that are empty are left out.

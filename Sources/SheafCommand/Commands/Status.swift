@@ -7,8 +7,9 @@ struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell the state of a library, or of one item.",
     discussion: """
-      Without PATH, or with a mount point: who has the library open, its mounts, counts and sizes. With another PATH: the item, the people who share it, \
-      the latest changes, and what you can do. With `Shared`: what others share with you, and invitations.
+      Without PATH, or with a mount point: who has the library open, its mounts, counts and sizes. With another PATH: \
+      the item, the people who share it, the latest changes, and what you can do. With `Shared`: what others share with \
+      you, invitations, and what you are offered.
 
       Examples:
         sheaf status
@@ -30,7 +31,9 @@ struct Status: AsyncParsableCommand {
           return try output.json ? JSON.write(others) : StandardOutput.write(text)
         }
         let status = try await target.client.status(of: target.address)
-        try output.json ? JSON.write(status) : StandardOutput.write(Self.text(status))
+        if output.json { return try JSON.write(status) }
+        let offers = try await target.client.transfers(of: target.address.account).byMe
+        try StandardOutput.write(Self.text(status, offers.first { $0.id == status.id }))
       }
     }
     let location = try mounted ?? LibraryChoice.location(named: library.file)
@@ -60,7 +63,8 @@ struct Status: AsyncParsableCommand {
     return owner == nil || !others.isEmpty ? others : nil
   }
 
-  private static func text(_ status: ItemStatus) -> String {
+  /// - Parameter offer: To whom the owner offers it.
+  private static func text(_ status: ItemStatus, _ offer: TransferOffer?) -> String {
     var facts = [("Path", status.path), ("Kind", status.kind), ("Owner", status.owner.description)]
     if status.ignored {
       facts.append(("Ignored", "by .sheafignore: no versions, no events, and deleting it is final"))
@@ -79,6 +83,7 @@ struct Status: AsyncParsableCommand {
     } else {
       facts.append(("Share", "not shared"))
     }
+    if let offer { facts.append(("Offered", "to \(offer.recipient) since \(Format.time(offer.time))")) }
     facts.append(("Id", status.id))
     var text = Table.facts(facts).text
     if !status.people.isEmpty { text += "\nPeople\n" + people(status.people) }

@@ -55,10 +55,14 @@ struct TransferCommand: AsyncParsableCommand {
         if output.json { return try JSON.write(TransferOutput(offers: .none)) }
         return try StandardOutput.line("\(target.name.escapingControls) is no longer offered to anybody.")
       }
+      let former = try await target.client.transfers(of: target.address.account).byMe
       let offer = try await target.client.offerTransfer(target.address, to: handle)
       if output.json { return try JSON.write(TransferOutput(offers: .init(byMe: [offer], toMe: []))) }
       try StandardOutput.line(
         "\(target.name) is offered to \(handle), who takes it with: sheaf accept id:\(offer.id)".escapingControls)
+      for other in former where other.id == offer.id && other.recipient != handle {
+        try StandardOutput.line("It is no longer offered to \(other.recipient).")
+      }
     }
   }
 

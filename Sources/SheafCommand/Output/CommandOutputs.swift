@@ -32,6 +32,14 @@ struct AnswerOutput: Encodable {
   let answer: RequestAnswer.Answer
 }
 
+/// An element of the JSON output of `account list`.
+struct ListedAccount: Encodable {
+  let handle: AccountHandle
+  let name: String
+  /// Whether it acts where no other account is named.
+  let isDefault: Bool
+}
+
 /// The JSON output of `send-copy`.
 struct CopyOutput: Encodable {
   let path: String

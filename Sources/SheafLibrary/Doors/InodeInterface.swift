@@ -136,6 +136,7 @@ package protocol InodeInterface: AnyObject, Sendable {
   func sharedOwners(_ account: Int64) -> [(account: Int64, handle: AccountHandle)]
   func sharedEntries(_ account: Int64, owner: Int64) throws -> [SharedEntry]
   func sharedEntry(_ account: Int64, owner: Int64, _ name: [UInt8], _ caller: Caller) throws -> Attributes
+  func isTemporary(_ account: Int64, owner: Int64, _ name: [UInt8]) throws -> Bool
   func renameSharedEntry(
     _ account: Int64, owner: Int64, _ name: [UInt8], to newName: [UInt8], _ mode: Library.RenameMode, _ caller: Caller
   ) throws

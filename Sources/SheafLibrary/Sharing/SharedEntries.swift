@@ -92,6 +92,14 @@ extension Library {
     }
   }
 
+  /// Whether a name in `Shared/OWNER/` is that of a temporary file, and of no entry.
+  package func isTemporary(_ account: Int64, owner: Int64, _ name: [UInt8]) throws -> Bool {
+    try locked {
+      try listing(of: account, owner: owner)[name] == nil
+        && temporaryFiles[.init(account: account, owner: owner, name: name)] != nil
+    }
+  }
+
   /// The inode that a shared item is; nil once it was purged.
   func sharedInode(_ item: Int64) throws -> Inode? {
     let inode: Inode
