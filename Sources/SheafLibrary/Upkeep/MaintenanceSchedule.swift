@@ -43,7 +43,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private static let tidyInterval = 4 * 3600.0
   /// Seconds from one sweep to the next: twenty times what it took to look at all that there is. The more there is to
   /// free, the more was saved, so that the time for freeing does not count.
-  private static let sweepIntervals = 1.0...60
+  private static let sweepIntervals = 0.1...60
   private static let sweepShare = 20.0
   /// The same for the index of contents, for which all documents are looked at.
   private static let indexIntervals = 2.0...300
