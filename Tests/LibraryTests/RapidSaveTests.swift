@@ -68,6 +68,8 @@ struct RapidSaveTests {
     case program
     /// A shell that starts a program for each save, and one whose programs save twice.
     case script, scriptOfTwos
+    /// A shell that starts a program for each save by another one.
+    case wrapped
     /// Two programs that take turns.
     case twoPrograms
   }
@@ -76,8 +78,11 @@ struct RapidSaveTests {
   enum Saver: CaseIterable {
     /// A program that goes on, each second or third second, as an editor does.
     case editor
-    /// A program of its own for each save, from another shell.
-    case command
+    /// A program of its own for each save, from another shell, or by another program from the shell of the terminal in
+    /// which the script runs.
+    case command, wrappedCommand
+    /// The same, of another session that one process began, too.
+    case otherSession
   }
 
   @Test(arguments: Rewriter.allCases, Saver.allCases)
@@ -85,13 +90,14 @@ struct RapidSaveTests {
     var saves = RapidSaves()
     var (time, number, kept): (Int64, Int64, [Int64]) = (1_000, 0, [])
     var living: Set<Int32> = [100, 101, 500]
-    func save(_ process: Int32, of parent: Int32) {
+    func save(_ process: Int32, of parents: Int32..., session: Int32 = 9) {
       number += 1
       living.insert(process)
       saves.note(
         .init(
           item: 1, number: number, time: Timestamp(nanoseconds: time), author: 1,
-          by: .init(process: process, parent: parent), size: 1, event: 0), lives: living.contains)
+          by: .init(process: process, ancestors: parents + [9], session: session), size: 1, event: 0),
+        lives: living.contains)
       time += 1_000
     }
     for turn in Int32(0)..<200 {
@@ -100,16 +106,21 @@ struct RapidSaveTests {
       case .script, .scriptOfTwos:
         for _ in 0..<(rewriter == .script ? 1 : 2) { save(1_000 + turn, of: 10) }
         living.remove(1_000 + turn)
+      case .wrapped:
+        // As by `timeout 5 cp`.
+        save(1_000 + turn, of: 3_000 + turn, 10)
+        living.remove(1_000 + turn)
       case .twoPrograms: save(100 + turn % 2, of: 10)
       }
       time += 300_000_000
       if turn % 13 == 12 {
         switch saver {
         case .editor: save(500, of: 50)
-        case .command:
-          save(2_000 + turn, of: 50)
-          living.remove(2_000 + turn)
+        case .command: save(2_000 + turn, of: 50)
+        case .wrappedCommand: save(2_000 + turn, of: 4_000 + turn)
+        case .otherSession: save(2_000 + turn, of: 10, session: 8)
         }
+        if saver != .editor { living.remove(2_000 + turn) }
         kept.append(number)
       }
     }
@@ -122,16 +133,26 @@ struct RapidSaveTests {
 
   /// Programs that go on, or that have no parent in common, are nobody's script.
   @Test func programsThatHaveNothingInCommonMakeNoSeries() {
-    for (parent, lives) in [(1, false), (0, false), (10, true)] as [(Int32, Bool)] {
+    for (parents, session, lives) in [([], 9, false), ([10], 0, false), ([10], 9, true)] as [([Int32], Int32, Bool)] {
       var saves = RapidSaves()
       for number in Int64(1)...50 {
         saves.note(
           .init(
             item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1,
-            by: .init(process: Int32(number), parent: parent), size: 1, event: 0), lives: { _ in lives })
+            by: .init(process: Int32(number), ancestors: parents, session: session), size: 1, event: 0),
+          lives: { _ in lives })
       }
       #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).isEmpty)
     }
+    // Nor does what several wrote together.
+    var saves = RapidSaves()
+    for number in Int64(1)...50 {
+      saves.note(
+        .init(
+          item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1, by: .several, size: 1, event: 0),
+        lives: { _ in false })
+    }
+    #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).isEmpty)
   }
 
   @Test func allStayWhereTheyAreToBeKept() throws {

@@ -19,6 +19,7 @@ struct ScriptSaveTests {
 
   @Test(arguments: [
     "date +%N >log", "date +%N >log.new; mv log.new log", "date +%N >log; date +%N >>log", "sed -i s/1/2/ log",
+    "date +%N >new; timeout 5 cp new log",
   ])
   func aPersonsSavesStayBesideAScript(_ rewriting: String) throws {
     try withMount { library in
@@ -33,8 +34,10 @@ struct ScriptSaveTests {
         wait $editor $script
         """)
       let wanted = (0..<3).flatMap { ["EDITOR \($0)", "COMMAND \($0)"] }
+      // One that is thinned meanwhile is the script's, or its text is missed below.
       func texts() throws -> [String] {
-        try library.versions("log").map { String(decoding: try library.show("log", version: $0.number), as: UTF8.self) }
+        try library.versions("log").compactMap { try? library.show("log", version: $0.number) }
+          .map { String(decoding: $0, as: UTF8.self) }
       }
       // The script's are thinned all the same.
       try eventually("that the script's versions are thinned", within: .seconds(20)) {

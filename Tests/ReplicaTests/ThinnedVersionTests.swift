@@ -74,7 +74,8 @@ import Testing
     for number in Int64(1)...15 {
       saves.note(
         .init(
-          item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1, by: .init(process: 7, parent: 2),
+          item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1,
+          by: .init(process: 7, ancestors: [2], session: 2),
           size: 1, event: 0), lives: { _ in true })
     }
     // 11 is gone, 12 has the number that 13 had, and 13 that of 11.

@@ -33,10 +33,10 @@ struct EditingSession {
   /// Handles that wrote.
   var writers: [UInt64: SessionWriter] = [:]
 
-  /// The process that wrote; none where several did.
+  /// The process that wrote, or that several did.
   var saver: SavingProcess {
-    let savers = Set(writers.values.map(\.saver))
-    return savers.count == 1 ? savers.first ?? .unknown : .unknown
+    guard let first = writers.values.first?.saver else { return .unknown }
+    return writers.values.allSatisfy { $0.saver.process == first.process } ? first : .several
   }
 
   /// Whether all that was written is kept and waits to be stored.

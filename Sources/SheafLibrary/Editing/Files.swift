@@ -56,6 +56,7 @@ extension Library {
       guard !inode.isOrphan || file.draft.openCount > 0 else { throw SheafError(.notFound) }
       if file.truncates { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
+      if file.mayChange { try clearForeignSetID(of: inode, caller) }
       load(inode, file.draft)
       if file.truncates {
         let wasEmpty = file.draft.working?.size == 0
@@ -74,6 +75,18 @@ extension Library {
       try noteSeen(file)
       return register(file)
     }
+  }
+
+  /// Takes set-id bits from another user's file that whoever a mount is given to opens for writing: the kernel tells of
+  /// no change that comes through a mapping.
+  private func clearForeignSetID(of inode: Inode, _ caller: Caller) throws {
+    guard let user = caller.user, user.ownsAll, caller.uid != 0, inode.row.mode & 0o6000 != 0,
+      inode.row.uid != user.uid || inode.row.gid != user.gid
+    else { return }
+    var row = inode.row
+    row.mode &= ~0o6000
+    try updateAttributes(row, of: inode)
+    tell(.attributes(inode.ino), from: 0)
   }
 
   func register(_ file: OpenFile) -> UInt64 {

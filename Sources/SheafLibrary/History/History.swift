@@ -91,7 +91,7 @@ extension Library {
     // Where the current contents are damaged they are other ones.
     if (try? Content.areSame(content, inode.row.content ?? .empty, from: self)) ?? false { return nil }
     let author = caller.actor(in: inode.row)
-    try clearPrivileges(of: inode, changedBy: author, from: 0)
+    try clearPrivileges(of: inode, changedBy: nil, from: 0)
     let time = clock()
     let restored = VersionRow(
       item: item.id, number: item.lastVersion + 1, time: time, author: author, size: content.length,

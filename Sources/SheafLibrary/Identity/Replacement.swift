@@ -72,15 +72,14 @@ extension Library {
     _ mode: UInt32, of old: Inode, former: UInt32, _ caller: Caller, _ time: Timestamp
   ) -> UInt32 {
     if identity.isOwn(old.ino, of: caller.process, at: time), !identity.isModeChosen(old.ino) { return mode }
-    return Self.inheritedMode(mode, from: former, isForeign: isForeign(old, caller))
+    return Self.inheritedMode(mode, from: former)
   }
 
   /// The mode of a file that takes a document's place, where nobody chose one: the document's. What the file's owner may
-  /// read and write they go on reading and writing, so that a program can open again what it made.
-  ///
-  /// - Parameter isForeign: whether the contents are somebody else's, which get no set-id bits.
-  static func inheritedMode(_ mode: UInt32, from former: UInt32, isForeign: Bool) -> UInt32 {
-    mode & (S_IFMT | 0o600) | former & (isForeign ? 0o1777 : 0o7777)
+  /// read and write they go on reading and writing, so that a program can open again what it made. Set-id bits go: whoever
+  /// gave them gave them to a file of another user, perhaps, and with other contents.
+  static func inheritedMode(_ mode: UInt32, from former: UInt32) -> UInt32 {
+    mode & (S_IFMT | 0o600) | former & 0o1777
   }
 
   /// The mode of a document whose file is made anew by open(2) (rule 4 of ``Identity``).

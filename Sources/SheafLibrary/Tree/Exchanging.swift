@@ -124,7 +124,7 @@ extension Library {
     if !identity.isModeChosen(row.ino),
       !identity.isOwn(old.ino, of: caller.process, at: time) || identity.isModeChosen(old.ino)
     {
-      row.mode = Self.inheritedMode(row.mode, from: other.mode, isForeign: isForeign(old, caller))
+      row.mode = Self.inheritedMode(row.mode, from: other.mode)
     }
     // The version of each item that was current before, and the one that is now.
     var current: [Int64: (former: Int64, latter: Int64)] = [:]

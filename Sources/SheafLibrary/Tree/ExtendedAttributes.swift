@@ -122,7 +122,9 @@ extension Library {
 
   /// Takes away what gives a program other rights than those of who runs it, before its file is changed by an account
   /// that does not own it: the kernel, which does so for the owner, is shown no capabilities of what others share.
-  func clearPrivileges(of inode: Inode, changedBy account: Int64, from door: Int) throws {
+  ///
+  /// - Parameter account: Nil for a command, which may be of any Linux user.
+  func clearPrivileges(of inode: Inode, changedBy account: Int64?, from door: Int) throws {
     guard account != inode.row.owner else { return }
     try clearCapability(of: inode, from: door)
     let mode = inode.row.mode

@@ -1,26 +1,52 @@
 import SheafModel
 
-/// A process that saves, and the one that started it.
+/// A process that saves, and those that started it.
 struct SavingProcess: Hashable {
-  /// 0 where that is not one, or not known.
+  /// 0 where that is not one, or not known; -1 where several saved one version.
   let process: Int32
-  /// 0 where it is not known.
-  let parent: Int32
+  /// The processes above it, the nearest first.
+  let ancestors: [Int32]
+  /// Its session (setsid(2)), which has the number of its first process; 0 where it is not known.
+  let session: Int32
 
-  static let unknown = SavingProcess(process: 0, parent: 0)
+  static let unknown = SavingProcess(process: 0, ancestors: [], session: 0)
+  static let several = SavingProcess(process: -1, ancestors: [], session: 0)
+
+  /// Processes above one that count: a script's shell starts a program by others (`timeout`, `sh -c`, make).
+  private static let depth = 4
 
   /// - Parameter process: One that is in a system call now, so that it has a parent.
-  init(_ process: Int32) { self.init(process: process, parent: Caller.parent(of: process) ?? 0) }
+  init(_ process: Int32) {
+    var ancestors: [Int32] = []
+    var next = process
+    while ancestors.count < Self.depth, let parent = Caller.parent(of: next), parent > 1 {
+      ancestors.append(parent)
+      next = parent
+    }
+    self.init(process: process, ancestors: ancestors, session: Caller.session(of: process) ?? 0)
+  }
 
-  init(process: Int32, parent: Int32) { (self.process, self.parent) = (process, parent) }
+  init(process: Int32, ancestors: [Int32], session: Int32) {
+    (self.process, self.ancestors, self.session) = (process, ancestors, session)
+  }
+
+  /// Whether one process started both in the same way, as a script's shell does one after the other. What a session's
+  /// first process started by others counts for none, since people type their commands there.
+  func isSibling(of other: SavingProcess) -> Bool {
+    guard session != 0, session == other.session else { return false }
+    return zip(ancestors, other.ancestors).enumerated().contains { index, pair in
+      pair.0 == pair.1 && (index == 0 || pair.0 != session)
+    }
+  }
 }
 
 /// Saves that follow each other faster than a person saves, and which of their versions nobody wants.
 ///
 /// A series is the saves of one process to one document, each within a second of the one before. If the process has
-/// ended, another one that the same parent started goes on with it, as a script's programs do one after the other. So a
-/// person who saves what a program or a script is rewriting makes a series of their own. Of a series these stay: the
-/// first ten, the last, and after the first ten one a minute. The others are surplus.
+/// ended, another one that was started in the same way goes on with it, as a script's programs do one after the other.
+/// So a person who saves what a program or a script is rewriting makes a series of their own. Of a series these stay: the
+/// first ten, the last, and after the first ten one a minute. The others are surplus. What several processes saved in
+/// one version is in no series.
 struct RapidSaves {
   /// A save whose version is ended.
   struct Save: Hashable {
@@ -52,12 +78,13 @@ struct RapidSaves {
     init(_ save: Save) { (last, count, kept) = (save, 1, save.time) }
 
     /// Whether a save of the same process goes on with it.
-    func isContinued(by save: Save) -> Bool { last.by.process == save.by.process && precedes(save) }
+    func isContinued(by save: Save) -> Bool {
+      last.by.process == save.by.process && save.by.process >= 0 && precedes(save)
+    }
 
-    /// Whether a save of another process goes on with it: its own has ended, and both have one parent. Processes whose
-    /// parent has ended have none in common.
+    /// Whether a save of another process goes on with it, since its own has ended.
     func isTakenOver(by save: Save, _ lives: (Int32) -> Bool) -> Bool {
-      save.by.parent > 1 && last.by.parent == save.by.parent && precedes(save) && !lives(last.by.process)
+      save.by.isSibling(of: last.by) && precedes(save) && !lives(last.by.process)
     }
 
     private func precedes(_ save: Save) -> Bool {

@@ -181,4 +181,39 @@ struct PrivilegeTests {
     change.apply(to: &alice)
     #expect(alice.mode & 0o7777 == 0o2755)
   }
+
+  /// No contents of somebody to whom a mount was given get the set-id bits of root's file: by a command, by a mapping,
+  /// for which the file is opened to write, or as what takes its place.
+  @Test func noContentsGetTheSetIDBitsOfRoots() throws {
+    let fixture = try LibraryFixture()
+    let account = try fixture.library.number(of: fixture.account)
+    let given = Caller(
+      uid: 1000, gid: 1000, thread: 0, door: 0, account: account, user: .init(uid: 1000, gid: 1000, ownsAll: true)
+    ) { [] }
+    func mode(_ name: String) throws -> UInt32 { try fixture.library.attributes(fixture.ino(name), .library).mode }
+    func program(_ name: String, _ mode: UInt32) throws {
+      try fixture.save(name, "theirs")
+      fixture.clock.advance(60)
+      try fixture.save(name, "root's")
+      fixture.clock.advance(60)
+      _ = try fixture.library.setAttributes(fixture.ino(name), .init(mode: mode), handle: nil, .library)
+    }
+    for (index, bits) in [UInt32(0o4755), 0o2755, 0o6755].enumerated() {
+      let name = "p\(index)"
+      try program(name, bits)
+      try fixture.close(try fixture.library.open(fixture.ino(name), flags: O_RDONLY, given))
+      #expect(try mode(name) & 0o7777 == bits)
+      _ = try fixture.library.restore(fixture.path(name), version: 1)
+      #expect(try mode(name) & 0o6000 == 0 && fixture.text(name) == "theirs")
+      _ = try fixture.library.setAttributes(fixture.ino(name), .init(mode: bits), handle: nil, .library)
+      try fixture.close(try fixture.library.open(fixture.ino(name), flags: O_RDWR, given))
+      #expect(try mode(name) & 0o6000 == 0)
+      // A new file of root's that takes the place of what the user made a program.
+      _ = try fixture.library.setAttributes(fixture.ino(name), .init(mode: bits), handle: nil, given)
+      try fixture.save("\(name).new", "root's again")
+      try fixture.rename("\(name).new", name)
+      #expect(try mode(name) & 0o6000 == 0)
+    }
+    try fixture.finish()
+  }
 }
