@@ -77,10 +77,17 @@ package struct Caller: Sendable {
   /// Whether a program goes on; false for 0, which is none.
   static func lives(_ process: Int32) -> Bool { process != 0 && access("/proc/\(process)", F_OK) == 0 }
 
-  /// The session of a program (setsid(2)); nil if it ended.
+  /// The session of a program (getsid(2)); 0 for one that began outside the PID namespace, nil if the program ended.
   static func session(of process: Int32) -> Int32? {
     guard process > 0, case let session = getsid(process), session >= 0 else { return nil }
     return session
+  }
+
+  /// The process group of a program (getpgid(2)); 0 for one that began outside the PID namespace, nil if the program
+  /// ended.
+  static func group(of process: Int32) -> Int32? {
+    guard process > 0, case let group = getpgid(process), group >= 0 else { return nil }
+    return group
   }
 
   /// When a program began, in the kernel's ticks since the machine started (proc_pid_stat(5)); nil if it ended.

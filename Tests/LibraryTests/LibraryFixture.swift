@@ -13,9 +13,15 @@ final class LibraryFixture: Sendable {
   let library: Library
   let clock: TestClock
   let account: AccountHandle
+  /// As whom it does everything.
+  let caller: Caller
 
   /// - Parameter rapidSaves: those of tests follow each other at once, and nearly all tests look for each of them.
-  init(at path: String? = nil, clock: TestClock = TestClock(), rapidSaves: RapidSavesSetting = .keep) throws {
+  init(
+    at path: String? = nil, clock: TestClock = TestClock(), rapidSaves: RapidSavesSetting = .keep,
+    by caller: Caller = .library
+  ) throws {
+    self.caller = caller
     var template = Array("/var/tmp/sheaf-library-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -50,7 +56,7 @@ final class LibraryFixture: Sendable {
     var ino = try root
     for name in text.split(separator: "/") {
       do {
-        ino = try library.lookup(ino, Array(name.utf8), .library).ino
+        ino = try library.lookup(ino, Array(name.utf8), caller).ino
       } catch let error as SheafError where error.kind == .notFound {
         return nil
       }
@@ -71,23 +77,23 @@ final class LibraryFixture: Sendable {
 
   func mkdir(_ text: String) throws {
     let (parent, name) = try place(text)
-    _ = try library.make(.folder, parent, name, mode: 0o755, .library)
+    _ = try library.make(.folder, parent, name, mode: 0o755, caller)
   }
 
   func unlink(_ text: String) throws {
     let (parent, name) = try place(text)
-    try library.unlink(parent, name, .library)
+    try library.unlink(parent, name, caller)
   }
 
   func rmdir(_ text: String) throws {
     let (parent, name) = try place(text)
-    try library.rmdir(parent, name, .library)
+    try library.rmdir(parent, name, caller)
   }
 
   func rename(_ text: String, _ to: String) throws {
     let (parent, name) = try place(text)
     let (newParent, newName) = try place(to)
-    try library.rename(parent, name, to: newParent, newName, .replace, .library)
+    try library.rename(parent, name, to: newParent, newName, .replace, caller)
   }
 
   func names(_ text: String = "") throws -> [String] {
@@ -95,7 +101,7 @@ final class LibraryFixture: Sendable {
     var names: [String] = []
     let ino = try ino(text)
     while true {
-      let page = try library.list(ino, after: cookie, limit: 100, .library)
+      let page = try library.list(ino, after: cookie, limit: 100, caller)
       guard let last = page.last else { return names.sorted() }
       names += page.map { String(decoding: $0.name, as: UTF8.self) }
       cookie = last.cookie
@@ -107,9 +113,9 @@ final class LibraryFixture: Sendable {
   func open(_ text: String, _ flags: Int32 = O_RDWR) throws -> UInt64 {
     if flags & O_CREAT != 0, try find(text) == nil {
       let (parent, name) = try place(text)
-      return try library.create(parent, name, mode: 0o644, flags: flags, .library).handle
+      return try library.create(parent, name, mode: 0o644, flags: flags, caller).handle
     }
-    return try library.open(try ino(text), flags: flags, .library)
+    return try library.open(try ino(text), flags: flags, caller)
   }
 
   /// Writes in requests of 1 MiB at most, as the kernel does.
@@ -131,7 +137,7 @@ final class LibraryFixture: Sendable {
   func cutShort(_ text: String, to size: Int64) throws {
     clock.advance(60)
     let handle = try open(text)
-    _ = try library.setAttributes(ino(text), .init(size: size), handle: handle, .library)
+    _ = try library.setAttributes(ino(text), .init(size: size), handle: handle, caller)
     try close(handle)
     clock.advance(60)
   }

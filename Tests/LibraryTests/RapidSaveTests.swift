@@ -10,7 +10,9 @@ struct RapidSaveTests {
   private func withLibrary(
     _ setting: RapidSavesSetting = .thin, _ body: (LibraryFixture, (_ text: String) throws -> Void) throws -> Void
   ) throws {
-    let fixture = try LibraryFixture(rapidSaves: setting)
+    // What no process did is in no series.
+    let program = Caller(uid: 0, gid: 0, thread: getpid(), door: 0, groups: { [] })
+    let fixture = try LibraryFixture(rapidSaves: setting, by: program)
     try body(fixture) { text in
       let handle = try fixture.open("a", O_WRONLY | O_CREAT | O_TRUNC)
       try fixture.write(handle, Array(text.utf8))
@@ -83,34 +85,40 @@ struct RapidSaveTests {
     case command, wrappedCommand
     /// The same, of another session that one process began, too.
     case otherSession
+    /// The same, of another job of a shell that leads no session.
+    case otherJob
+    /// A program of the same script, which goes on beside the one that rewrites the document.
+    case otherPart
+    /// What is not known.
+    case unknown
   }
 
   @Test(arguments: Rewriter.allCases, Saver.allCases)
   func aPersonsSavesStayBesideAProgram(_ rewriter: Rewriter, _ saver: Saver) throws {
     var saves = RapidSaves()
     var (time, number, kept): (Int64, Int64, [Int64]) = (1_000, 0, [])
-    var living: Set<Int32> = [100, 101, 500]
-    func save(_ process: Int32, of parents: Int32..., session: Int32 = 9) {
+    var living: Set<Int32> = [10, 20, 50, 100, 101, 500]
+    func save(_ process: Int32, of parents: Int32..., session: Int32 = 9, group: Int32 = 9) {
       number += 1
       living.insert(process)
       saves.note(
         .init(
           item: 1, number: number, time: Timestamp(nanoseconds: time), author: 1,
-          by: .init(process: process, ancestors: parents + [9], session: session), size: 1, event: 0),
+          by: .init(process: process, ancestors: parents + [9], group: group, session: session), size: 1, event: 0),
         lives: living.contains)
       time += 1_000
     }
     for turn in Int32(0)..<200 {
       switch rewriter {
-      case .program: save(100, of: 10)
+      case .program: save(100, of: 20, 10)
       case .script, .scriptOfTwos:
-        for _ in 0..<(rewriter == .script ? 1 : 2) { save(1_000 + turn, of: 10) }
+        for _ in 0..<(rewriter == .script ? 1 : 2) { save(1_000 + turn, of: 20, 10) }
         living.remove(1_000 + turn)
       case .wrapped:
-        // As by `timeout 5 cp`.
+        // As by `sh -c`.
         save(1_000 + turn, of: 3_000 + turn, 10)
         living.remove(1_000 + turn)
-      case .twoPrograms: save(100 + turn % 2, of: 10)
+      case .twoPrograms: save(100 + turn % 2, of: 20, 10)
       }
       time += 300_000_000
       if turn % 13 == 12 {
@@ -118,7 +126,12 @@ struct RapidSaveTests {
         case .editor: save(500, of: 50)
         case .command: save(2_000 + turn, of: 50)
         case .wrappedCommand: save(2_000 + turn, of: 4_000 + turn)
-        case .otherSession: save(2_000 + turn, of: 10, session: 8)
+        case .otherSession: save(2_000 + turn, of: 20, 10, session: 8)
+        case .otherJob: save(2_000 + turn, of: 20, 10, group: 8)
+        // Of two programs that one shell starts by others, nobody knows which one goes on with the other's work.
+        case .otherPart where rewriter == .wrapped: save(500, of: 50)
+        case .otherPart: save(2_000 + turn, of: 4_000 + turn, 10)
+        case .unknown: save(0)
         }
         if saver != .editor { living.remove(2_000 + turn) }
         kept.append(number)
@@ -131,28 +144,48 @@ struct RapidSaveTests {
     #expect(surplus.count >= rewrites - 13 * series && surplus.count <= rewrites - 11 * series, "\(surplus.count)")
   }
 
+  /// Where nobody is above in the namespace, as in a container whose first process never called setsid(2), a shell's own
+  /// programs are a series. What they start is not: the shell may be a person's.
+  @Test func aSessionFromOutsideTheNamespaceHasScripts() {
+    for (isWrapped, surplus) in [(false, 39), (true, 0)] {
+      var saves = RapidSaves()
+      for number in Int32(1)...50 {
+        saves.note(
+          .init(
+            item: 1, number: Int64(number), time: Timestamp(nanoseconds: Int64(number)), author: 1,
+            by: .init(process: 100 + number, ancestors: isWrapped ? [200 + number, 10] : [10], group: 5, session: 0),
+            size: 1,
+            event: 0),
+          lives: { _ in false })
+      }
+      #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).count == surplus)
+    }
+  }
+
   /// Programs that go on, or that have no parent in common, are nobody's script.
   @Test func programsThatHaveNothingInCommonMakeNoSeries() {
-    for (parents, session, lives) in [([], 9, false), ([10], 0, false), ([10], 9, true)] as [([Int32], Int32, Bool)] {
+    for (parents, session, lives) in [([], 9, false), ([10], nil, false), ([10], 9, true)] as [([Int32], Int32?, Bool)]
+    {
       var saves = RapidSaves()
       for number in Int64(1)...50 {
         saves.note(
           .init(
             item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1,
-            by: .init(process: Int32(number), ancestors: parents, session: session), size: 1, event: 0),
+            by: .init(process: Int32(number), ancestors: parents, group: 5, session: session), size: 1, event: 0),
           lives: { _ in lives })
       }
       #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).isEmpty)
     }
-    // Nor does what several wrote together.
-    var saves = RapidSaves()
-    for number in Int64(1)...50 {
-      saves.note(
-        .init(
-          item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1, by: .several, size: 1, event: 0),
-        lives: { _ in false })
+    // Nor does what several wrote together, or who knows whom.
+    for by in [SavingProcess.several, .unknown] {
+      var saves = RapidSaves()
+      for number in Int64(1)...50 {
+        saves.note(
+          .init(item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1, by: by, size: 1, event: 0),
+          lives: { _ in false })
+      }
+      #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).isEmpty)
     }
-    #expect(saves.takeSurplus(.max, at: Timestamp(nanoseconds: 60)).isEmpty)
   }
 
   @Test func allStayWhereTheyAreToBeKept() throws {
@@ -188,7 +221,7 @@ struct RapidSaveTests {
   @Test func whatOthersReferToStays() throws {
     try People.story { people in
       _ = try people.library.change(.init(rapidSaves: .thin))
-      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
+      let (alice, bob) = (try people.as(.alice, process: getpid()) { $0 }, try people.as(.bob) { $0 })
       func saves(_ range: ClosedRange<Int>) throws {
         for number in range {
           try alice.save("Documents/w/a", "\(number)")

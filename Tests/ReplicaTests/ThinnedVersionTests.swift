@@ -20,7 +20,7 @@ import Testing
       try story.sync()
       _ = try desktop.library.change(.init(rapidSaves: .thin))
       for number in 1...15 {
-        try desktop.save("\(number)", at: Self.path)
+        try desktop.save("\(number)", at: Self.path, by: desktop.program)
         while try desktop.step(&story.hub, losesAnswer: false) {}
       }
       #expect(story.hub.texts.contains("15"))
@@ -43,8 +43,8 @@ import Testing
   @Test func whatWasNotSentYetIsBasedOnWhatTheHubHas() throws {
     try tell { story, desktop in
       let before = try texts(desktop)
-      try desktop.save("16", at: Self.path)
-      try desktop.save("17", at: Self.path)
+      try desktop.save("16", at: Self.path, by: desktop.program)
+      try desktop.save("17", at: Self.path, by: desktop.program)
       desktop.library.keepUp()
       desktop.library.keepUp()
       let numbers = try texts(desktop)
@@ -58,9 +58,9 @@ import Testing
   /// surplus then.
   @Test(arguments: 0..<8, [false, true]) func whatIsBeingSentStays(_ steps: Int, losesAnswer: Bool) throws {
     try tell { story, desktop in
-      try desktop.save("16", at: Self.path)
+      try desktop.save("16", at: Self.path, by: desktop.program)
       for _ in 0..<steps { _ = try desktop.step(&story.hub, losesAnswer: losesAnswer) }
-      try desktop.save("17", at: Self.path)
+      try desktop.save("17", at: Self.path, by: desktop.program)
       desktop.library.keepUp()
       desktop.library.keepUp()
       try story.sync()
@@ -75,7 +75,7 @@ import Testing
       saves.note(
         .init(
           item: 1, number: number, time: Timestamp(nanoseconds: number), author: 1,
-          by: .init(process: 7, ancestors: [2], session: 2),
+          by: .init(process: 7, ancestors: [2], group: 2, session: 2),
           size: 1, event: 0), lives: { _ in true })
     }
     // 11 is gone, 12 has the number that 13 had, and 13 that of 11.

@@ -1,42 +1,56 @@
 import SheafModel
 
-/// A process that saves, and those that started it.
+/// A process that saves, and those of its process group that started it.
 struct SavingProcess: Hashable {
   /// 0 where that is not one, or not known; -1 where several saved one version.
   let process: Int32
-  /// The processes above it, the nearest first.
+  /// The processes above it in its process group, the nearest first. A shell in which people type gives each command a
+  /// group of its own (credentials(7)), so it is none of them, and nor is what started it.
   let ancestors: [Int32]
-  /// Its session (setsid(2)), which has the number of its first process; 0 where it is not known.
-  let session: Int32
+  /// Its process group (getpgid(2)).
+  let group: Int32
+  /// Its session (setsid(2)), which has the number of its first process; 0 where that is outside the PID namespace
+  /// (pid_namespaces(7)), nil where it is not known.
+  let session: Int32?
 
-  static let unknown = SavingProcess(process: 0, ancestors: [], session: 0)
-  static let several = SavingProcess(process: -1, ancestors: [], session: 0)
+  static let unknown = SavingProcess(process: 0, ancestors: [], group: 0, session: nil)
+  static let several = SavingProcess(process: -1, ancestors: [], group: 0, session: nil)
 
-  /// Processes above one that count: a script's shell starts a program by others (`timeout`, `sh -c`, make).
+  /// Processes above one that count: a script's shell starts a program by others (`sh -c`, make).
   private static let depth = 4
 
   /// - Parameter process: One that is in a system call now, so that it has a parent.
   init(_ process: Int32) {
+    let group = Caller.group(of: process) ?? 0
     var ancestors: [Int32] = []
     var next = process
-    while ancestors.count < Self.depth, let parent = Caller.parent(of: next), parent > 1 {
+    while ancestors.count < Self.depth, let parent = Caller.parent(of: next), parent > 1,
+      Caller.group(of: parent) == group
+    {
       ancestors.append(parent)
       next = parent
     }
-    self.init(process: process, ancestors: ancestors, session: Caller.session(of: process) ?? 0)
+    self.init(process: process, ancestors: ancestors, group: group, session: Caller.session(of: process))
   }
 
-  init(process: Int32, ancestors: [Int32], session: Int32) {
-    (self.process, self.ancestors, self.session) = (process, ancestors, session)
+  init(process: Int32, ancestors: [Int32], group: Int32, session: Int32?) {
+    (self.process, self.ancestors, self.group, self.session) = (process, ancestors, group, session)
   }
 
-  /// Whether one process started both in the same way, as a script's shell does one after the other. What a session's
-  /// first process started by others counts for none, since people type their commands there.
-  func isSibling(of other: SavingProcess) -> Bool {
-    guard session != 0, session == other.session else { return false }
-    return zip(ancestors, other.ancestors).enumerated().contains { index, pair in
-      pair.0 == pair.1 && (index == 0 || pair.0 != session)
+  /// Whether it goes on with what another one did that has ended: one process started both in the same way, as a
+  /// script's shell does one after the other, and what that had started the former one by has ended, too.
+  ///
+  /// What a session's first process started by others counts for none, since people type their commands there; where
+  /// that process is outside, the same holds for every other one.
+  ///
+  /// - Parameter lives: Whether a process has not ended.
+  func follows(_ other: SavingProcess, _ lives: (Int32) -> Bool) -> Bool {
+    guard let session, session == other.session, group == other.group, !lives(other.process) else { return false }
+    for (index, (own, former)) in zip(ancestors, other.ancestors).enumerated() {
+      if own == former { return index == 0 || session != 0 && own != session }
+      if lives(former) { return false }
     }
+    return false
   }
 }
 
@@ -46,7 +60,7 @@ struct SavingProcess: Hashable {
 /// ended, another one that was started in the same way goes on with it, as a script's programs do one after the other.
 /// So a person who saves what a program or a script is rewriting makes a series of their own. Of a series these stay: the
 /// first ten, the last, and after the first ten one a minute. The others are surplus. What several processes saved in
-/// one version is in no series.
+/// one version is in no series, nor is what a process saved that is not known, as one outside the PID namespace.
 struct RapidSaves {
   /// A save whose version is ended.
   struct Save: Hashable {
@@ -79,12 +93,12 @@ struct RapidSaves {
 
     /// Whether a save of the same process goes on with it.
     func isContinued(by save: Save) -> Bool {
-      last.by.process == save.by.process && save.by.process >= 0 && precedes(save)
+      last.by.process == save.by.process && save.by.process > 0 && precedes(save)
     }
 
     /// Whether a save of another process goes on with it, since its own has ended.
     func isTakenOver(by save: Save, _ lives: (Int32) -> Bool) -> Bool {
-      save.by.isSibling(of: last.by) && precedes(save) && !lives(last.by.process)
+      precedes(save) && save.by.follows(last.by, lives)
     }
 
     private func precedes(_ save: Save) -> Bool {
