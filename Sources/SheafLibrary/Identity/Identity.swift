@@ -14,8 +14,10 @@ import SheafModel
 ///    program but its own.
 /// 2. An own file is *proved* when it was closed or synced with contents in it, and had a name by then that does not
 ///    look like a temporary file's, or got one after that. It stays proved under other names, while it is open again,
-///    while it is being written, and when it is emptied. An own file is its maker's *alone* until another program saves
-///    contents in it or opens it to write, or another account has changes in it.
+///    while it is being written, and when it is emptied. What only looks like a temporary file's name, as that of
+///    `template.docx` or `.bashrc`, proves less: for rules 3 and 6, a file of such a name is proved two seconds after its
+///    contents were closed or synced first. An own file is its maker's *alone* until another program saves contents in it
+///    or opens it to write, or another account has changes in it.
 ///
 /// Documents:
 /// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and does not have the
@@ -88,6 +90,8 @@ import SheafModel
 struct Identity {
   /// Nanoseconds for which a file is young and a name remembered, as NTFS's name tunnelling.
   static let window: Int64 = 15_000_000_000
+  /// Nanoseconds after which a file that only seems to have a temporary file's name is missed.
+  static let standing: Int64 = 2_000_000_000
   /// Files and names remembered at most; the oldest are forgotten early.
   static let limit = 16_384
 
@@ -115,7 +119,9 @@ struct Identity {
     var isModeChosen = false
     /// Whether it ever had a name that looks like no temporary file's.
     var hadLastingName = false
-    /// Whether it was closed or synced with contents in it, under such a name or with one before.
+    /// When it was closed or synced with contents in it for the first time.
+    var savedSince: Timestamp?
+    /// Whether that was under such a name, or it had one before or got one after that.
     var wasProved = false
     /// Whether it was closed or synced with contents in it, under the name of a backup.
     var wasBackup = false
@@ -170,8 +176,9 @@ struct Identity {
   /// - Parameters:
   ///   - process: The program that closed them; nil where nobody can tell, as for fsync(2).
   ///   - name: The name that the file has.
-  mutating func saved(_ ino: Int64, by process: Int32?, under name: [UInt8]) {
+  mutating func saved(_ ino: Int64, by process: Int32?, under name: [UInt8], at time: Timestamp) {
     guard let file = young[ino] else { return }
+    if file.savedSince == nil { young[ino]?.savedSince = time }
     if file.hadLastingName || !FileRole.looksPassing(name) { young[ino]?.wasProved = true }
     if case .backup = FileRole(name) { young[ino]?.wasBackup = true }
     if let process, process != file.process { holdsOthers(ino) }
@@ -188,7 +195,7 @@ struct Identity {
   mutating func named(_ ino: Int64, by process: Int32, isProved: Bool = false, isLasting: Bool = false) {
     guard let file = young[ino] else { return }
     if file.process != process { young[ino]?.process = 0 }
-    if isProved { young[ino]?.wasProved = true }
+    if isProved || isLasting && file.savedSince != nil { young[ino]?.wasProved = true }
     if isLasting { young[ino]?.hadLastingName = true }
   }
 
@@ -196,6 +203,14 @@ struct Identity {
   func isRemainder(_ ino: Int64) -> Bool { young[ino]?.isRemainder ?? false }
 
   func wasProved(_ ino: Int64) -> Bool { young[ino]?.wasProved ?? false }
+
+  /// Notes that people would miss the file by now.
+  mutating func prove(_ ino: Int64) { young[ino]?.wasProved = true }
+
+  /// Whether contents of the young file have stood for as long as no temporary file's do (rule 2).
+  func hasStood(_ ino: Int64, at time: Timestamp) -> Bool {
+    young[ino]?.savedSince.map { time.nanoseconds &- $0.nanoseconds >= Self.standing } ?? false
+  }
 
   /// Whether the young file was closed with contents under the name of a backup (rule 3).
   func wasBackup(_ ino: Int64) -> Bool { young[ino]?.wasBackup ?? false }

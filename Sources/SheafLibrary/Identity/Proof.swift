@@ -15,6 +15,25 @@ extension Library {
     return identity.wasProved(inode.ino) || inode.row.size > 0 && !isBeingWritten(inode)
   }
 
+  /// Whether people miss a file that its maker alone wrote, if it goes (rules 2, 3 and 6 of ``Identity``).
+  func isMissed(_ inode: Inode, _ name: [UInt8], _ time: Timestamp) -> Bool {
+    if identity.wasProved(inode.ino) || isProved(inode, name) { return true }
+    return hasStood(inode, name, time)
+  }
+
+  /// Whether contents have stood for two seconds under a name that only looks like a temporary file's.
+  private func hasStood(_ inode: Inode, _ name: [UInt8], _ time: Timestamp) -> Bool {
+    guard FileRole(name) == .document, inode.isRegular, let item = try? item(of: inode), !item.isQuiet else {
+      return false
+    }
+    return item.version > 0 && identity.hasStood(inode.ino, at: time)
+  }
+
+  /// Notes that a file has stood under a name, before it may get another one.
+  func noteStanding(_ inode: Inode, _ name: [UInt8], _ time: Timestamp) {
+    if !identity.wasProved(inode.ino), hasStood(inode, name, time) { identity.prove(inode.ino) }
+  }
+
   /// Notes that what was written through an open file was closed (rules 2 and 6 of ``Identity``).
   func noteProof(of file: OpenFile) {
     guard !identity.isEmpty else { return }
@@ -27,7 +46,7 @@ extension Library {
   /// Notes that contents of `size` bytes were closed, or synced where `process` is nil.
   func noteProof(_ inode: Inode, size: Int64, by process: Int32?) {
     guard size > 0, !identity.isEmpty else { return }
-    identity.saved(inode.ino, by: process, under: inode.row.name)
+    identity.saved(inode.ino, by: process, under: inode.row.name, at: clock())
   }
 
   /// Whether a file is own, and nobody but its maker wrote anything to it (rule 2 of ``Identity``).
@@ -72,6 +91,6 @@ extension Library {
     if linkedPlaces[inode.ino] != nil { return false }
     // Bytes that someone wrote to a backup since it was separated from its document are nowhere else.
     if item.isQuiet, isChanged { return false }
-    return !identity.wasProved(inode.ino) && !isProved(inode, name) && isOwnAlone(inode, caller, time)
+    return !isMissed(inode, name, time) && isOwnAlone(inode, caller, time)
   }
 }

@@ -222,7 +222,7 @@ extension Library {
         identity.noteCreated(old.ino, process: caller.process, isRemainder: true, at: time)
         // Its contents were closed (rule 2 of ``Identity``).
         if !fresh.isQuiet, left.size > 0, !FileRole.looksPassing(left.name) {
-          identity.saved(old.ino, by: nil, under: left.name)
+          identity.saved(old.ino, by: nil, under: left.name, at: time)
         }
       }
       for draft in old.drafts where draft.session == nil && draft.isChanged {

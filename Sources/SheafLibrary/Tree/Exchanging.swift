@@ -35,6 +35,8 @@ extension Library {
     _ settled: (source: Int64, target: Int64), _ caller: Caller
   ) throws {
     let time = clock()
+    noteStanding(inode, source.name, time)
+    noteStanding(other, target.name, time)
     let document = saved(inode, source, other, target, caller)
     let swapsContents = document != nil
     if swapsContents {

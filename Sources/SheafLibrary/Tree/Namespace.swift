@@ -200,6 +200,7 @@ extension Library {
         try inode.isRegular && inode.row.nlink == 1 && identity.isOwn(ino, of: caller.process, at: time)
         && formerDocument(parent, name, caller, time) != nil
       // Another program may take the name before this one removes the first.
+      noteStanding(inode, inode.row.name, time)
       let isProved = isProved(inode, name)
       if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
       try makeChange(.link, by: caller, at: time) { change in

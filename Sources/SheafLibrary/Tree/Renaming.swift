@@ -155,6 +155,8 @@ extension Library {
     _ newFolder: Inode, _ settled: (source: Int64, target: Int64), _ caller: Caller
   ) throws {
     let time = clock()
+    noteStanding(inode, source.name, time)
+    if let replaced, let target { noteStanding(replaced, target.name, time) }
     let predecessor = try predecessor(of: target, replaced, inode, source, newFolder, newName, caller, time)
     if let replaced, linkedPlace(of: replaced, caller, time)?.inode === inode {
       // The document that could come back to the other name of `replaced` is the one that is renamed: it goes where it
@@ -265,7 +267,7 @@ extension Library {
       guard replaced.isRegular, !target.isExtra, let item = try item(of: replaced), !item.isQuiet,
         FileRole(newName) != .scratch, !FileRole.isBackup(newName, of: source.name)
       else { return nil }
-      if isOwnAlone(replaced, caller, time), !isProved(replaced, newName) { return nil }
+      if isOwnAlone(replaced, caller, time), !isMissed(replaced, newName, time) { return nil }
       return (replaced, nil)
     }
     guard let former = try formerDocument(newFolder.ino, newName, caller, time), former.inode !== inode

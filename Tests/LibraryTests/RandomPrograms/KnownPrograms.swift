@@ -16,6 +16,90 @@ enum KnownPrograms {
       """
     ),
     (
+      "a second save by rename while its program writes",
+      """
+      alice.0 save .doc.tmp
+      alice.0 rename .doc.tmp doc
+      alice.0 open 0 doc rw
+      alice.0 write 0
+      alice.0 save .doc.tmp
+      alice.0 rename .doc.tmp doc
+      alice.0 close 0
+      """
+    ),
+    (
+      "an unlink of what was saved by rename, while its program writes",
+      """
+      alice.0 save .doc.tmp
+      alice.0 rename .doc.tmp doc
+      alice.0 open 0 doc rw
+      alice.0 append 0
+      alice.0 unlink doc
+      alice.0 close 0
+      """
+    ),
+    (
+      "a document that was saved by rename is set aside",
+      """
+      alice.0 save .doc.tmp
+      alice.0 rename .doc.tmp doc
+      alice.0 rename doc doc.tmp
+      alice.0 save doc
+      alice.0 unlink doc.tmp
+      """
+    ),
+    (
+      "a document whose name looks like a temporary file's goes after some seconds",
+      """
+      alice.0 save template
+      alice.0 wait 4
+      alice.0 save template
+      alice.0 unlink template
+      """
+    ),
+    (
+      "a document whose name looks like a temporary file's is saved by rename after some seconds",
+      """
+      alice.0 save .config
+      alice.0 wait 4
+      alice.0 save .config
+      alice.0 wait 4
+      alice.0 save t
+      alice.0 rename t .config
+      """
+    ),
+    (
+      "a document whose name looks like a temporary file's is saved through two other names",
+      """
+      alice.0 save template
+      alice.0 wait 4
+      alice.0 save new.tmp
+      alice.0 rename template old.tmp
+      alice.0 rename new.tmp template
+      alice.0 unlink old.tmp
+      """
+    ),
+    (
+      "a document whose name looks like a temporary file's is exchanged with one",
+      """
+      alice.0 save template
+      alice.0 wait 4
+      alice.0 save new.tmp
+      alice.0 exchange new.tmp template
+      alice.0 unlink new.tmp
+      """
+    ),
+    (
+      "what stood under a name that looks like a temporary file's is saved over a document",
+      """
+      alice.0 save doc
+      alice.1 save report.new
+      alice.1 wait 4
+      alice.2 save report.new
+      alice.2 rename report.new doc
+      """
+    ),
+    (
       "an unlink while its program writes",
       """
       alice.0 save doc

@@ -45,6 +45,8 @@ extension ProgramRun {
     try world.library.rename(
       source.parent, source.name, to: target.parent, target.name, mode, world.caller(step.actor))
     guard ino != other else { return }
+    promises.leaves(ino, source.name, at: time)
+    if let other { promises.leaves(other, target.name, at: time) }
     if mode == .exchange {
       if let other {
         if try item(of: ino) != file?.row.id { promises.leftItems(ino, other) }
@@ -67,7 +69,7 @@ extension ProgramRun {
     if ![.scratch, .temporary].contains(FileRole(source.name)) || FileRole.isNamedAfter(target.name, source.name) {
       promises.tookName(source.parent, source.name, of: ino, isLast: false, process, at: time)
     }
-    promises.named(ino, by: process)
+    promises.named(ino, by: process, target.name)
     try noteParted(former, process, at: time)
     if former == nil, let file, try item(of: ino) != file.row.id {
       throw Violation(rule: "a rename to a free name keeps the document", what: "'\(step)' made it another item")

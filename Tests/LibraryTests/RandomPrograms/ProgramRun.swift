@@ -205,7 +205,7 @@ final class ProgramRun {
       let (parent, name) = try world.place(step.second)
       let ino = try world.ino(path)
       _ = try world.library.link(ino, parent, name, world.caller(actor))
-      promises.named(ino, by: world.process(actor))
+      promises.named(ino, by: world.process(actor), name)
     case .unlink: try unlink(step)
     case .mkdir:
       let (parent, name) = try world.place(path)
@@ -342,7 +342,7 @@ final class ProgramRun {
     promises.closed(slot.ino, at: world.clock.now)
     // What has no name any more is nobody's to find.
     guard let name = name(of: slot.ino) else { return }
-    promises.saved(slot.ino, world.account(slot.actor), slot.handle, name, "\(step)")
+    promises.saved(slot.ino, world.account(slot.actor), slot.handle, name, "\(step)", at: world.clock.now)
   }
 
   private func fsync(_ slot: ProgramWorld.OpenSlot, _ step: ProgramStep) throws {
@@ -351,7 +351,9 @@ final class ProgramRun {
     guard let name = name(of: slot.ino) else { return }
     // What one account only appended may have been appended again when the one before it was saved.
     noteContents(of: slot)
-    for account in world.accounts.values.sorted() { promises.saved(slot.ino, account, nil, name, "\(step)") }
+    for account in world.accounts.values.sorted() {
+      promises.saved(slot.ino, account, nil, name, "\(step)", at: world.clock.now)
+    }
   }
 
   private func close(_ slot: ProgramWorld.OpenSlot) {

@@ -9,7 +9,8 @@ import SheafModel
 /// nothing any more. It can be broken by
 /// - a purge of what held it;
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away
-///   before it was ever closed with contents under a name that is no temporary file's;
+///   before it was ever closed with contents and had a name that is no temporary file's, or within two seconds after
+///   that if its name only looks like one;
 /// - a file that dissolves in the document whose name it takes (rule 3 of ``Identity``): its last contents are that
 ///   document's, and what was closed in it before under a temporary file's name, and never under that of a backup,
 ///   goes.
@@ -44,7 +45,9 @@ struct PromisedContents {
     /// The program that made it; 0 once another one gave it a name.
     var maker: Int32
     var time: Timestamp
-    /// Whether it was closed with contents under a name that looks like no temporary file's.
+    /// When it was closed with contents first.
+    var savedSince: Timestamp?
+    /// Whether that was under a name that looks like no temporary file's, or it got one since.
     var isProved = false
     /// Whether it was closed with contents under the name of a backup.
     var wasBackup = false
@@ -103,7 +106,9 @@ struct PromisedContents {
   /// Notes that a close or fsync returned, and promised what the account had written.
   ///
   /// - Parameter handle: The one that was flushed; nil for fsync(2), which goes for all.
-  mutating func saved(_ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ action: String) {
+  mutating func saved(
+    _ ino: Int64, _ account: Int64, _ handle: UInt64?, _ name: [UInt8], _ action: String, at time: Timestamp
+  ) {
     let key = Key(ino: ino, account: account)
     // What all who wrote have closed is promised already, or was given up since.
     guard let session = sessions[key], session.writers.values.contains(false) else { return }
@@ -116,6 +121,7 @@ struct PromisedContents {
     promises[count] = Promise(kept: session.former.union([text]), action: action)
     byInode[ino, default: []].append(count)
     sessions[key]?.promise = count
+    if handle != nil, lives[ino]?.savedSince == nil { lives[ino]?.savedSince = time }
     if handle != nil, !FileRole.looksPassing(name) { lives[ino]?.isProved = true }
     if handle != nil, case .backup = FileRole(name) { lives[ino]?.wasBackup = true }
   }
@@ -164,8 +170,11 @@ struct PromisedContents {
     for ino in inodes where isYoung(ino, at: time) { lives[ino]?.time = time }
   }
 
-  mutating func named(_ ino: Int64, by process: Int32) {
-    if let life = lives[ino], life.maker != process { lives[ino]?.maker = 0 }
+  /// - Parameter name: The one that it got; nil where it gave its own away.
+  mutating func named(_ ino: Int64, by process: Int32, _ name: [UInt8]? = nil) {
+    guard let life = lives[ino] else { return }
+    if life.maker != process { lives[ino]?.maker = 0 }
+    if let name, !FileRole.looksPassing(name), life.savedSince != nil { lives[ino]?.isProved = true }
   }
 
   /// Notes that two files changed places and left their items, with their histories and ages, on their names
@@ -187,9 +196,20 @@ struct PromisedContents {
 
   /// Whether a file that loses its last name by `process` leaves no trace.
   func leavesNoTrace(_ ino: Int64, _ name: [UInt8], _ process: Int32, at time: Timestamp) -> Bool {
-    guard !isProved(ino) else { return false }
+    guard !isProved(ino), !hasStood(ino, name, at: time) else { return false }
     // What has a scratch name is its maker's for as long as that lives.
     return isOwn(ino, of: process, at: time) || FileRole(name) == .scratch && lives[ino]?.maker == process
+  }
+
+  /// Whether contents have stood for two seconds under a name that only looks like a temporary file's.
+  private func hasStood(_ ino: Int64, _ name: [UInt8], at time: Timestamp) -> Bool {
+    guard FileRole(name) == .document, let since = lives[ino]?.savedSince else { return false }
+    return time.nanoseconds - since.nanoseconds >= Identity.standing
+  }
+
+  /// Notes that a file had a name until now, or gets another one.
+  mutating func leaves(_ ino: Int64, _ name: [UInt8], at time: Timestamp) {
+    if hasStood(ino, name, at: time) { lives[ino]?.isProved = true }
   }
 
   /// Notes that a program took a name away.
