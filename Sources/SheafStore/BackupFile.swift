@@ -81,6 +81,7 @@ struct BackupFile {
       throw SheafError(
         .exists, subject: path(name), reason: "is there already", advice: "name a file that is not there yet")
     }
+    try FormerLibrary.refuseChanges(at: path(name), in: folder)
     let left = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     if left >= 0 {
       defer { close(left) }

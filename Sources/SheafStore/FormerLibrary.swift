@@ -33,6 +33,50 @@ enum FormerLibrary {
     }
   }
 
+  /// Refuses a file that was closed, as a backup is, if changes of a file that was not lie beside it: SQLite would do
+  /// them in this one.
+  ///
+  /// - Throws: `exists`, naming the files that lie there.
+  static func refuseForeignChanges(beside path: String) throws(SheafError) {
+    guard try LibraryFolder.isClosed(path) else { return }
+    let isUsed = { (file: String) in isFile(file) && size(file) > 0 }
+    var found = unfinished(path).filter(isUsed)
+    guard !found.isEmpty else { return }
+    // Alone, it can be that of a file which was closed on a full disk.
+    found += [path + Store.workingSuffix].filter(isUsed)
+    throw SheafError(
+      .exists, subject: path, reason: "is a backup or a copy, beside \(names(found)) of the file that was here before",
+      advice: "to go back to the copy, move \(found.count == 1 ? "that" : "those") away; "
+        + "to keep what was saved last, bring that file back")
+  }
+
+  /// Removes an empty log beside a file that was closed: with it, SQLite would not note in the file that it is open.
+  static func removeEmptyLog(beside path: String) throws(SheafError) {
+    let log = path + "-wal"
+    if try LibraryFolder.isClosed(path), isFile(log), size(log) == 0 { LibraryFolder.remove(log) }
+  }
+
+  /// Refuses to make a file at a place where the changes of a former one lie.
+  ///
+  /// - Parameter folder: A descriptor of the folder of `path`.
+  /// - Throws: `exists`, naming the files that lie there.
+  static func refuseChanges(at path: String, in folder: CInt) throws(SheafError) {
+    let found = unfinished(path).filter {
+      var status = stat()
+      return fstatat(folder, ($0 as NSString).lastPathComponent, &status, AT_SYMLINK_NOFOLLOW) == 0
+    }
+    guard found.isEmpty else {
+      throw SheafError(
+        .exists, subject: path, reason: "is not there, but \(names(found)) of a former file",
+        advice: "move \(found.count == 1 ? "that" : "those") away, or name another file")
+    }
+  }
+
+  /// The files beside a library that hold its changes while it is open.
+  private static func unfinished(_ path: String) -> [String] {
+    [Store.recordSuffix, "-wal", "-journal"].map { path + $0 }
+  }
+
   private static func beside(_ path: String) -> [String] {
     [Store.reserveSuffix, Store.recordSuffix, Store.workingSuffix, "-wal"].map { path + $0 }
   }
@@ -40,6 +84,11 @@ enum FormerLibrary {
   private static func size(_ path: String) -> Int64 {
     var status = stat()
     return lstat(path, &status) == 0 ? Int64(status.st_size) : 0
+  }
+
+  private static func isFile(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
   private static func names(_ paths: [String]) -> String {

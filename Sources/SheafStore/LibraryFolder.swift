@@ -189,6 +189,78 @@ enum LibraryFolder {
     return application == 0 ? .unmarked : .library
   }
 
+  /// Where the header has the two versions of the file format: 2 for a file with a log, 1 for one without (SQLite,
+  /// "Database File Format", 1.3.3).
+  private static let formatVersions: off_t = 18
+
+  /// The bytes that SQLite locks: a program that reads the file, with or without a log, has some of them
+  /// (SQLite, "File Locking And Concurrency", 3.0).
+  private static let lockBytes = (start: off_t(0x4000_0000), length: off_t(512))
+
+  /// Whether no process has had the file open without closing it.
+  static func isClosed(_ path: String) throws(SheafError) -> Bool {
+    guard let descriptor = try openExisting(at: path) else { return false }
+    // Closing is safe here: SQLite holds no POSIX lock on the file yet that this would drop.
+    defer { close(descriptor) }
+    var versions: [UInt8] = [0, 0]
+    return pread(descriptor, &versions, 2, formatVersions) == 2 && versions == [1, 1]
+  }
+
+  /// Notes that a file is about to have a log. SQLite would do so by a journal, which, left by a crash, it would play
+  /// into whatever comes to lie in the file's place.
+  ///
+  /// - Parameter seconds: How long it waits for programs that read the file.
+  /// - Throws: ``SheafError`` of kind `busy` if one reads it for longer.
+  static func markAsOpen(_ path: String, waiting seconds: Int) throws(SheafError) {
+    guard try isClosed(path) else { return }
+    let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    // SQLite has no lock on the file yet, and those that are taken here end with the descriptor.
+    defer { close(descriptor) }
+    try verify(descriptor, path)
+    var tries = seconds * 20
+    while let reader = lockAlone(descriptor) {
+      guard tries > 0 else {
+        throw SheafError(
+          .busy, subject: path, reason: "process \(reader) reads it with SQLite",
+          advice: "try again when that has ended")
+      }
+      tries -= 1
+      poll(nil, 0, 50)
+    }
+    guard pwrite(descriptor, [2, 2] as [UInt8], 2, formatVersions) == 2, fdatasync(descriptor) == 0 else {
+      throw SheafError(systemError: errno, subject: path)
+    }
+  }
+
+  /// Takes SQLite's locks on a file, as far as its disk knows locks; the process that has one of them if that fails.
+  private static func lockAlone(_ descriptor: CInt) -> pid_t? {
+    var lock = flock()
+    (lock.l_type, lock.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
+    (lock.l_start, lock.l_len) = lockBytes
+    guard fcntl(descriptor, F_SETLK, &lock) != 0, errno == EAGAIN || errno == EACCES else { return nil }
+    guard fcntl(descriptor, F_GETLK, &lock) == 0, lock.l_type != Int16(F_UNLCK) else { return 0 }
+    return lock.l_pid
+  }
+
+  /// Notes that a file has no log any more, so that changes of another file that come to lie beside it are told from its
+  /// own. If that fails, they are not told apart.
+  ///
+  /// - Parameter folder: A descriptor of the folder in which the file is.
+  static func markAsClosed(_ name: String, in folder: CInt) {
+    guard faccessat(folder, name + "-wal", F_OK, AT_SYMLINK_NOFOLLOW) != 0, errno == ENOENT else { return }
+    let descriptor = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    // SQLite has closed the file, and has no lock on it. Another program that reads it counts on its log.
+    defer { close(descriptor) }
+    guard lockAlone(descriptor) == nil else { return }
+    var mark = [UInt8](repeating: 0, count: databaseMark.count)
+    guard pread(descriptor, &mark, mark.count, 0) == mark.count, mark == databaseMark,
+      pwrite(descriptor, [1, 1] as [UInt8], 2, formatVersions) == 2
+    else { return }
+    fdatasync(descriptor)
+  }
+
   /// The file by its header: empty, a database of any program, or a library.
   enum Header { case empty, unmarked, library }
 

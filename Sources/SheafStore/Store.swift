@@ -75,7 +75,10 @@ package final class Store: Sendable {
     try LibraryFolder.refuseForeignFiles(beside: path, lockPath: lockPath)
     lock = try LibraryLock(path: lockPath, library: path)
     try Self.refuseStranger(at: path, lockPath: lockPath)
+    try FormerLibrary.refuseForeignChanges(beside: path)
+    try FormerLibrary.removeEmptyLog(beside: path)
     try LibraryFolder.makeFile(at: path)
+    try LibraryFolder.markAsOpen(path, waiting: Self.busySeconds)
     reserve = Reserve(path: path + Self.reserveSuffix, of: path)
     working = WorkingFile(path: path + Self.workingSuffix, of: path)
     logLimit = reserve.size
@@ -292,10 +295,16 @@ package final class Store: Sendable {
       if try !checkpointer.writeWithoutTransaction(logFits) { reserve.establish() }
       try checkpointer.close()
       try writer.alone { try? $0.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
-      writer.close()
       try pool.close()
+      // As the last one: a connection that only reads would leave the log.
+      writer.close()
       LibraryFolder.remove(path + Self.recordSuffix)
       working.removeIfUnused()
+    }
+    // First the disk has to know that the record and the log are gone: they are taken for another file's otherwise.
+    if (try? LibraryFolder.sync(containing: path)) != nil, let folder = try? openFolder() {
+      LibraryFolder.markAsClosed((path as NSString).lastPathComponent, in: folder)
+      Glibc.close(folder)
     }
     lock.release()
   }

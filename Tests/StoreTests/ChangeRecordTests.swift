@@ -72,6 +72,9 @@ struct ChangeRecordTests {
       try store.write(.accounts) { try $0.setSetting("test", "21") }
       try store.close()
       try record.write(to: URL(fileURLWithPath: path + "-changes"))
+      let error = #expect(throws: SheafError.self) { try setting(path) }
+      #expect(error?.kind == .exists)
+      unlink(path + "-changes")
       #expect(try setting(path) == 21)
     }
   }

@@ -124,16 +124,18 @@ import Testing
     throws
   {
     #expect(SQLiteFiles.areGuarded)
+    // A library that is open has a log, with its index.
+    let statements = "PRAGMA journal_mode = WAL; SELECT 1 FROM items"
     try withLibrary { path, elsewhere in
       unlink(path + suffix)
       #expect(mkfifo(path + suffix, 0o666) == 0)
       #expect(throws: (any Error).self) {
-        try DatabaseQueue(path: path).read { try $0.execute(sql: "SELECT 1 FROM items") }
+        try DatabaseQueue(path: path).writeWithoutTransaction { try $0.execute(sql: statements) }
       }
       unlink(path + suffix)
       #expect(symlink(elsewhere, path + suffix) == 0)
       #expect(throws: (any Error).self) {
-        try DatabaseQueue(path: path).read { try $0.execute(sql: "SELECT 1 FROM items") }
+        try DatabaseQueue(path: path).writeWithoutTransaction { try $0.execute(sql: statements) }
       }
     }
   }

@@ -388,6 +388,68 @@ struct StoreFileTests {
   }
 
   /// Another library, or a text, that happens to have the name of one of its files.
+  /// The last changes of a library that was not closed are done in that library alone, whatever is copied over it.
+  @Test func changesOfAnotherFileAreNotDone() throws {
+    try withFolder { folder in
+      func path(_ name: String) -> String { "\(folder)/\(name).sqlite" }
+      func copy(_ name: String, _ other: String) throws {
+        try Data(contentsOf: URL(fileURLWithPath: name)).write(to: URL(fileURLWithPath: other))
+      }
+      func value(_ name: String) throws -> String? {
+        let store = try Store(path: path(name), lockPath: path(name) + "-lock")
+        let value = try store.read {
+          try $0.first("SELECT value FROM settings WHERE key = 'x'") { try $0[0] as String }
+        }
+        try store.close()
+        return value
+      }
+      let store = try Store(path: path("a"), lockPath: path("a") + "-lock")
+      func set(_ value: String) throws { try store.write(.accounts) { try $0.setSetting("x", value) } }
+      try set("1")
+      try store.backup(to: path("backup")) { _ in }
+      try set("2")
+      // As a crash leaves it: once all is only in the record, then in the log, too.
+      for crash in ["recorded", "logged"] {
+        if crash == "logged" { try store.sync(log: true) }
+        for suffix in ["", "-wal", "-changes"] { try copy(path("a") + suffix, path(crash) + suffix) }
+        for suffix in ["", "-wal", "-changes"] { try copy(path("a") + suffix, path("\(crash)-old") + suffix) }
+      }
+      try set("3")
+      try store.close()
+      for crash in ["recorded", "logged"] {
+        #expect(try value(crash) == "2")
+        let old = "\(crash)-old"
+        let remains = try ["-wal", "-changes"].map { try Data(contentsOf: URL(fileURLWithPath: path(old) + $0)) }
+        // A backup, and a library that was closed.
+        for other in ["backup", "a"] {
+          try copy(path(other), path(old))
+          let error = #expect(throws: SheafError.self) { _ = try value(old) }
+          #expect(error?.kind == .exists, "\(crash), \(other)")
+          let saved = path("\(crash)-saved")
+          let refused = #expect(throws: SheafError.self) {
+            try Store.repair(
+              path(old), lockPath: path(old) + "-lock", to: saved, destinationLockPath: saved + "-lock")
+          }
+          #expect(refused?.kind == .exists && access(saved, F_OK) != 0)
+          #expect(
+            try Data(contentsOf: URL(fileURLWithPath: path(old))) == Data(contentsOf: URL(fileURLWithPath: path(other)))
+          )
+        }
+        #expect(try ["-wal", "-changes"].map { try Data(contentsOf: URL(fileURLWithPath: path(old) + $0)) } == remains)
+        // Nor is a backup made beside them.
+        unlink(path(old))
+        let again = try Store(path: path("a"), lockPath: path("a") + "-lock")
+        let refused = #expect(throws: SheafError.self) { try again.backup(to: path(old)) { _ in } }
+        #expect(refused?.kind == .exists)
+        #expect(access(path(old), F_OK) != 0)
+        for suffix in ["-wal", "-changes"] { unlink(path(old) + suffix) }
+        try again.backup(to: path(old)) { _ in }
+        try again.close()
+        #expect(try value(old) == "3")
+      }
+    }
+  }
+
   @Test(arguments: ["-lock", "-reserve", "-changes"]) func whatIsNoFileOfALibrarysStaysAsItIs(_ suffix: String) throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"
