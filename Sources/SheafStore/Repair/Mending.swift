@@ -70,7 +70,7 @@ struct Mending {
   /// Notes things of one kind, of which there may be many.
   private mutating func note(_ things: [String], _ what: String) {
     losses += things.prefix(Self.lossLimit).map { "\($0) \(what)" }
-    if things.count > Self.lossLimit { losses.append("\(things.count - Self.lossLimit) more \(what)") }
+    if things.count > Self.lossLimit { losses.append("the same is true of \(things.count - Self.lossLimit) more") }
   }
 
   private func count(_ number: some BinaryInteger, _ thing: String) -> String {

@@ -18,7 +18,7 @@ extension Store {
   /// Makes a sound library at `destination` of what can be read of the one at `path`, which stays as it is.
   ///
   /// - Throws: ``SheafError``: `notFound`; `busy` while a process has the library open; `exists` where the destination
-  ///   is there; `corrupt` where nothing can be read; `newerFormat`; `noSpace`.
+  ///   is there, or changes of another file lie beside the library; `corrupt` where nothing can be read; `newerFormat`; `noSpace`.
   package static func repair(
     _ path: String, lockPath: String, to destination: String, destinationLockPath: String
   ) throws(SheafError) -> RepairReport {
@@ -29,6 +29,7 @@ extension Store {
         .busy, subject: path, reason: "is in use by process \(LibraryLock.owner(path: lockPath) ?? 0)",
         advice: "unmount it first: sheaf unmount")
     }
+    try FormerLibrary.refuseForeignChanges(beside: path)
     try refuseAnything(at: destination, destinationLockPath)
     let rights = try OwnerRights(of: destination)
     defer { withExtendedLifetime(rights) {} }
@@ -104,21 +105,23 @@ extension Store {
     try Store(path: destination, lockPath: destinationLockPath).close()
     let source = try Connection(path: copy)
     defer { source.close() }
+    let lookups = try Connection(path: copy)
+    defer { lookups.close() }
     let target = try Connection(path: destination)
     defer { target.close() }
     try target.execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE")
     var readTables = 0
     for table in Salvage.tables {
       let what = contentsOfTables[table.name]
-      guard var salvage = try? Salvage(table, from: source.handle, to: target.handle) else {
+      guard var salvage = try? Salvage(table, from: source.handle, lookups.handle, to: target.handle) else {
         if let what { losses.append("all \(what)") }
         continue
       }
       readTables += 1
-      try salvage.run(from: source.handle)
+      try salvage.run()
       guard let what else { continue }
       if salvage.hasGap { losses.append("some \(what), for a part of their table cannot be read") }
-      if salvage.lost > 0 { losses.append("\(salvage.lost) rows of \(what), which cannot be read") }
+      if salvage.lost > 0 { losses.append("\(salvage.lost) of the \(what), whose rows cannot be read") }
     }
     guard readTables > 0 else { throw nothingReadable(path) }
     var mending = Mending(target)

@@ -3,8 +3,12 @@ internal import SheafModel
 
 /// Copies the rows of a damaged SQLite file that can be read to a sound one.
 ///
-/// SQLite ends a query at the first damaged page. So the keys of a table are read from its beginning, from its end, and
-/// from ever more places in the gap between; then each row is read by its key. A row that is read twice is the same row.
+/// SQLite ends a query at the first damaged page. So a table is read from its beginning, from its end, and from ever
+/// more places in the gap between. A row of which only the key can be read is passed over. A row that is read twice is
+/// the same row.
+///
+/// A row whose key is not between those of its neighbours is not copied, since its key may be another row's: what refers
+/// to that one would get this one instead. Where a column is unique, its index knows the number, too.
 struct Salvage {
   /// A table, with the columns of its key.
   struct Table {
@@ -12,19 +16,23 @@ struct Salvage {
     let key: [String]
     /// Whether the key begins with a number, so that there are places between two keys.
     var hasNumbers = true
+    /// The first column that is unique, whose index has the numbers as well (CREATE TABLE, 3.5).
+    var unique: String?
   }
 
   /// The tables of a library but for those that tell of work that a process had not finished.
   static let tables = [
-    Table(name: "settings", key: ["key"], hasNumbers: false), Table(name: "accounts", key: ["id"]),
-    Table(name: "items", key: ["id"]), Table(name: "inodes", key: ["ino"]),
-    Table(name: "entries", key: ["parent", "hash", "name"]), Table(name: "xattrs", key: ["ino", "name"]),
-    Table(name: "versions", key: ["item", "number"]), Table(name: "chunks", key: ["id"]),
-    Table(name: "packs", key: ["id"]), Table(name: "deleted", key: ["ino"]), Table(name: "shares", key: ["item"]),
+    Table(name: "settings", key: ["key"], hasNumbers: false),
+    Table(name: "accounts", key: ["id"], unique: "handle"), Table(name: "items", key: ["id"], unique: "uuid"),
+    Table(name: "inodes", key: ["ino"], unique: "item"), Table(name: "entries", key: ["parent", "hash", "name"]),
+    Table(name: "xattrs", key: ["ino", "name"]), Table(name: "versions", key: ["item", "number"]),
+    Table(name: "chunks", key: ["id"], unique: "hash"), Table(name: "packs", key: ["id"]),
+    Table(name: "deleted", key: ["ino"]), Table(name: "shares", key: ["item"], unique: "uuid"),
     Table(name: "participants", key: ["share", "account"]),
     Table(name: "one_time_links", key: ["token"], hasNumbers: false),
     Table(name: "access_requests", key: ["share", "account"]), Table(name: "events", key: ["sequence"]),
-    Table(name: "webhooks", key: ["id"]), Table(name: "past_names", key: ["parent", "name", "until", "item"]),
+    Table(name: "webhooks", key: ["id"], unique: "uuid"),
+    Table(name: "past_names", key: ["parent", "name", "until", "item"]),
   ]
 
   /// Places in the gap of a table that are tried.
@@ -32,53 +40,52 @@ struct Salvage {
   /// The highest number that is looked for where a table's end cannot be read.
   private static let numberLimit: Int64 = 1 << 24
 
+  private let source: OpaquePointer
+  /// The damaged file again. A statement that fails has all others of its connection look for their row by its number.
+  private let lookups: OpaquePointer
   private let target: OpaquePointer
   private let table: Table
-  private let keys: Query
-  private let row: Query
   private let insertion: Query
-  /// Rows of which only the key could be read, or that the new file does not take.
+  /// The number that an index has for a value, and the place of that column.
+  private let indexed: (query: Query, column: Int)?
+  /// Rows of which only the key could be read, whose key is wrong, or that the new file does not take.
   private(set) var lost = 0
   /// Whether a part of the table cannot be read, with who knows how many rows.
   private(set) var hasGap = false
 
+  /// - Parameters:
+  ///   - source: A connection to the damaged file.
+  ///   - lookups: Another one.
   /// - Throws: ``SQLiteError`` where the damaged file does not have the table any more.
-  init(_ table: Table, from source: OpaquePointer, to target: OpaquePointer) throws {
-    self.target = target
-    self.table = table
-    let columns = table.key.joined(separator: ", ")
-    keys = try Query(source, "SELECT \(columns) FROM \(table.name) NOT INDEXED ORDER BY \(columns)")
-    let matches = table.key.map { "\($0) = ?" }.joined(separator: " AND ")
-    row = try Query(source, "SELECT * FROM \(table.name) NOT INDEXED WHERE \(matches)")
-    let places = repeatElement("?", count: row.columnCount).joined(separator: ",")
+  init(_ table: Table, from source: OpaquePointer, _ lookups: OpaquePointer, to target: OpaquePointer) throws {
+    (self.source, self.lookups, self.target, self.table) = (source, lookups, target, table)
+    let all = try Query(source, "SELECT * FROM \(table.name)")
+    let places = repeatElement("?", count: all.columnCount).joined(separator: ",")
     insertion = try Query(target, "INSERT OR REPLACE INTO \(table.name) VALUES (\(places))")
+    indexed = table.unique.flatMap { unique in
+      let query = try? Query(
+        lookups,
+        """
+        SELECT \(table.key[0]) FROM \(table.name) INDEXED BY sqlite_autoindex_\(table.name)_1 WHERE \(unique) = ?
+        """)
+      let column = all.columnNames.firstIndex(of: unique)
+      return query.flatMap { query in column.map { (query, $0) } }
+    }
   }
 
   /// Copies all that can be read.
-  mutating func run(from source: OpaquePointer) throws {
-    let (first, isWhole) = try copy(keys)
+  mutating func run() throws {
+    let (first, isWhole) = try copy(.up)
     if isWhole { return }
     hasGap = true
-    let columns = table.key.map { "\($0) DESC" }.joined(separator: ", ")
-    let backwards = try Query(
-      source, "SELECT \(table.key.joined(separator: ", ")) FROM \(table.name) NOT INDEXED ORDER BY \(columns)")
     // The first pass has read what comes before its last row.
-    let (last, _) = try copy(backwards, descends: true) { number in first.map { number <= $0 } ?? false }
+    let (last, _) = try copy(.down) { number in first.map { number <= $0 } ?? false }
     let lower = min(first ?? 0, Int64.max - Self.numberLimit)
-    if table.hasNumbers { try fillGap(source, lower, last ?? lower + Self.numberLimit) }
+    if table.hasNumbers { try fillGap(lower, last ?? lower + Self.numberLimit) }
   }
 
   /// Reads from ever more places between two numbers.
-  private mutating func fillGap(_ source: OpaquePointer, _ lower: Int64, _ upper: Int64) throws {
-    let (key, name) = (table.key.joined(separator: ", "), table.name)
-    let up = try Query(
-      source, "SELECT \(key) FROM \(name) NOT INDEXED WHERE \(table.key[0]) >= ? ORDER BY \(key)")
-    let down = try Query(
-      source,
-      """
-      SELECT \(key) FROM \(name) NOT INDEXED WHERE \(table.key[0]) < ?
-      ORDER BY \(table.key.map { "\($0) DESC" }.joined(separator: ", "))
-      """)
+  private mutating func fillGap(_ lower: Int64, _ upper: Int64) throws {
     var gaps = [(lower, upper)]
     var index = 0
     while index < gaps.count, index < Self.probeLimit {
@@ -87,56 +94,120 @@ struct Salvage {
       guard upper.subtractingReportingOverflow(lower).partialValue > 1 else { continue }
       let middle = lower / 2 + upper / 2 + (lower & upper & 1)
       guard middle > lower, middle < upper else { continue }
-      up.bind(middle)
-      let above = try copy(up) { $0 >= upper }
+      let above = try copy(.up, from: middle) { $0 >= upper }
       if !above.isWhole { gaps.append((max(middle, above.last ?? middle), upper)) }
-      down.bind(middle)
-      let below = try copy(down, descends: true) { $0 <= lower }
+      let below = try copy(.down, from: middle) { $0 <= lower }
       if !below.isWhole { gaps.append((lower, min(middle, below.last ?? middle))) }
     }
   }
 
-  /// Copies the rows of the keys that a query finds.
+  private enum Direction {
+    case up, down
+  }
+
+  /// Where a pass begins.
+  private enum Start {
+    case end
+    /// A number that a key begins with; going up it is the first one, going down all are lower.
+    case number(Int64)
+    /// Behind a key.
+    case key([Value])
+  }
+
+  /// A row of the damaged file. Its key comes first, then all its columns.
+  private struct Row {
+    let number: Int64
+    let key: [Value]
+    let columns: [Value]
+  }
+
+  /// Copies the rows from a number, or from an end of the table, in one direction.
   ///
-  /// - Parameters:
-  ///   - descends: whether the numbers get smaller. If they do not go one way, damaged pages lead back to others.
-  ///   - isEnd: whether a number that a key begins with is one at which to stop.
+  /// - Parameter isEnd: Whether a number that a key begins with is one at which to stop.
   /// - Returns: The number that the last key begins with, and whether nothing is missing.
   private mutating func copy(
-    _ keys: Query, descends: Bool = false, until isEnd: (Int64) -> Bool = { _ in false }
+    _ direction: Direction, from number: Int64? = nil, until isEnd: (Int64) -> Bool = { _ in false }
   ) throws -> (last: Int64?, isWhole: Bool) {
-    defer { keys.reset() }
-    var last: Int64?
+    var order = Order(direction)
+    var start = number.map { Start.number($0) } ?? .end
+    // Rows behind the start that were seen. They are counted, for their numbers may be wrong.
+    var seen = 0
     while true {
-      switch keys.step() {
-      case SQLITE_ROW: break
-      case SQLITE_DONE: return (last, true)
-      default: return (last, false)
+      let rows = try query(direction, from: start, after: seen, keysAlone: false)
+      while rows.step() == SQLITE_ROW {
+        seen += 1
+        for (row, isSound) in order.add(row(of: rows)) {
+          if isSound, table.hasNumbers, isEnd(row.number) { return (row.number, true) }
+          try copy(row, isSound)
+          if isSound { (start, seen) = (.key(row.key), 1) }
+        }
+        if order.isLost { return (try finish(order), false) }
       }
-      if table.hasNumbers {
-        let number = sqlite3_column_int64(keys.handle, 0)
-        if isEnd(number) { return (last, true) }
-        if let last, descends ? number > last : number < last { return (last, false) }
-        if last == number, table.key.count == 1 { return (last, false) }
-        last = number
-      }
-      try copyRow(keys)
+      if rows.isDone { return (try finish(order), true) }
+      // Of the next row, perhaps only the key can be read.
+      let keys = try query(direction, from: start, after: seen, keysAlone: true)
+      guard keys.step() == SQLITE_ROW else { return (try finish(order), keys.isDone) }
+      lost += 1
+      seen += 1
     }
   }
 
-  private mutating func copyRow(_ key: Query) throws {
-    defer { row.reset() }
-    for column in 0..<Int32(table.key.count) {
-      sqlite3_bind_value(row.handle, column + 1, sqlite3_column_value(key.handle, column))
+  /// Copies the row that waited for the next one.
+  ///
+  /// - Returns: The number of the last row.
+  private mutating func finish(_ order: Order) throws -> Int64? {
+    if let row = order.waiting { try copy(row, !order.isDoubtful) }
+    return order.last
+  }
+
+  /// - Parameter count: Rows to pass over.
+  private func query(_ direction: Direction, from start: Start, after count: Int, keysAlone: Bool) throws -> Query {
+    let key = table.key.joined(separator: ", ")
+    let condition =
+      switch start {
+      case .end: ""
+      case .number: "WHERE \(table.key[0]) \(direction == .up ? ">=" : "<") ?"
+      case .key:
+        "WHERE (\(key)) \(direction == .up ? ">" : "<") (\(table.key.map { _ in "?" }.joined(separator: ", ")))"
+      }
+    let order = table.key.map { direction == .up ? $0 : "\($0) DESC" }.joined(separator: ", ")
+    let query = try Query(
+      source,
+      """
+      SELECT \(key)\(keysAlone ? "" : ", *") FROM \(table.name) NOT INDEXED \(condition) ORDER BY \(order)
+      LIMIT -1 OFFSET \(count)
+      """)
+    switch start {
+    case .end: break
+    case .number(let number): sqlite3_bind_int64(query.handle, 1, number)
+    case .key(let values):
+      for (index, value) in values.enumerated() { sqlite3_bind_value(query.handle, Int32(index) + 1, value.handle) }
     }
-    guard row.step() == SQLITE_ROW else {
+    return query
+  }
+
+  private func row(of query: Query) -> Row {
+    let keys = Int32(table.key.count)
+    return Row(
+      number: table.hasNumbers ? sqlite3_column_int64(query.handle, 0) : 0,
+      key: (0..<keys).map { Value(query.handle, $0) },
+      columns: (keys..<Int32(query.columnCount)).map { Value(query.handle, $0) })
+  }
+
+  /// - Parameter isSound: Whether its key is one that it can have.
+  private mutating func copy(_ row: Row, _ isSound: Bool) throws {
+    var number: Int64? = isSound ? row.number : nil
+    if let known = indexedNumber(of: row), known == row.number || !isThere(known) { number = known }
+    guard let number else {
       lost += 1
       return
     }
     defer { insertion.reset() }
-    for column in 0..<Int32(row.columnCount) {
-      sqlite3_bind_value(insertion.handle, column + 1, sqlite3_column_value(row.handle, column))
+    for (index, value) in row.columns.enumerated() {
+      sqlite3_bind_value(insertion.handle, Int32(index) + 1, value.handle)
     }
+    // Numbers are the first column.
+    if table.unique != nil { sqlite3_bind_int64(insertion.handle, 1, number) }
     switch insertion.step() & 0xFF {
     case SQLITE_DONE: break
     // What is no such row.
@@ -145,10 +216,109 @@ struct Salvage {
     }
   }
 
+  /// The number that the index has for a row.
+  private func indexedNumber(of row: Row) -> Int64? {
+    guard let indexed else { return nil }
+    defer { indexed.query.reset() }
+    sqlite3_bind_value(indexed.query.handle, 1, row.columns[indexed.column].handle)
+    return indexed.query.step() == SQLITE_ROW ? sqlite3_column_int64(indexed.query.handle, 0) : nil
+  }
+
+  /// Whether the damaged table has a row of a number.
+  private func isThere(_ number: Int64) -> Bool {
+    guard let query = try? Query(lookups, "SELECT 1 FROM \(table.name) NOT INDEXED WHERE \(table.key[0]) = ?") else {
+      return true
+    }
+    sqlite3_bind_int64(query.handle, 1, number)
+    return query.step() == SQLITE_ROW
+  }
+
+  /// Which rows of a pass have a key that fits in between those beside it.
+  private struct Order {
+    /// Rows with wrong keys in a row: after that many, a damaged page has led to others.
+    private static let mostWrong = 1024
+
+    private let direction: Direction
+    /// The last row before the one that waits whose key can be its own.
+    private var before: Row?
+    /// The last row, which is sound if the next one fits.
+    private(set) var waiting: Row?
+    /// The key of the row before the one that waits, where one of the two is wrong.
+    private var doubted: [Value]?
+    private var wrong = 0
+
+    init(_ direction: Direction) { self.direction = direction }
+
+    /// The number of the last row.
+    var last: Int64? { (waiting ?? before)?.number }
+    var isDoubtful: Bool { doubted != nil }
+    var isLost: Bool { wrong > Self.mostWrong }
+
+    /// Whether a key comes after another one. No two rows have the same.
+    private func follows(_ key: [Value], _ other: [Value]) -> Bool {
+      for (value, former) in zip(key, other) {
+        let order = value.compared(with: former)
+        if order != 0 { return (order > 0) == (direction == .up) }
+      }
+      return false
+    }
+
+    /// - Returns: Rows of which it is known by now whether their key can be theirs.
+    mutating func add(_ row: Row) -> [(row: Row, isSound: Bool)] {
+      guard let waiting else {
+        self.waiting = row
+        return []
+      }
+      if follows(row.key, waiting.key) {
+        // If it follows the doubted one as well, nobody knows which of the two was wrong.
+        let isSound = doubted.map { !follows(row.key, $0) } ?? true
+        if isSound { before = waiting }
+        (self.waiting, doubted, wrong) = (row, nil, isSound ? 0 : wrong + 1)
+        return [(waiting, isSound)]
+      }
+      wrong += 1
+      guard before.map({ follows(row.key, $0.key) }) ?? true else { return [(row, false)] }
+      (doubted, self.waiting) = (waiting.key, row)
+      return [(waiting, false)]
+    }
+  }
+
+  /// A value of a row, which stays when the statement goes on.
+  private final class Value {
+    let handle: OpaquePointer?
+
+    init(_ statement: OpaquePointer, _ column: Int32) {
+      handle = sqlite3_value_dup(sqlite3_column_value(statement, column))
+    }
+
+    deinit { sqlite3_value_free(handle) }
+
+    /// Less than 0 if it comes before another one in an index, 0 if it is the same (SQLite, "Datatypes", 4.1).
+    func compared(with other: Value) -> Int {
+      let (type, otherType) = (sqlite3_value_type(handle), sqlite3_value_type(other.handle))
+      guard type == otherType else { return Int(type) - Int(otherType) }
+      if type == SQLITE_INTEGER {
+        let (number, otherNumber) = (sqlite3_value_int64(handle), sqlite3_value_int64(other.handle))
+        return number < otherNumber ? -1 : number > otherNumber ? 1 : 0
+      }
+      let (bytes, otherBytes) = (bytes, other.bytes)
+      if bytes.lexicographicallyPrecedes(otherBytes) { return -1 }
+      return bytes.elementsEqual(otherBytes) ? 0 : 1
+    }
+
+    private var bytes: UnsafeRawBufferPointer {
+      let start = sqlite3_value_blob(handle)
+      return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(handle)))
+    }
+  }
+
   /// A statement of its own.
   private final class Query {
     let handle: OpaquePointer
     var columnCount: Int { Int(sqlite3_column_count(handle)) }
+    var columnNames: [String] {
+      (0..<Int32(columnCount)).map { sqlite3_column_name(handle, $0).map { String(cString: $0) } ?? "" }
+    }
 
     init(_ database: OpaquePointer, _ sql: String) throws {
       var handle: OpaquePointer?
@@ -159,12 +329,15 @@ struct Salvage {
 
     deinit { sqlite3_finalize(handle) }
 
-    func step() -> Int32 { sqlite3_step(handle) }
+    /// Whether the last step was behind the last row.
+    private(set) var isDone = false
 
-    func bind(_ number: Int64) { sqlite3_bind_int64(handle, 1, number) }
-
-    func reset() {
-      sqlite3_reset(handle)
+    func step() -> Int32 {
+      let code = sqlite3_step(handle)
+      isDone = code == SQLITE_DONE
+      return code
     }
+
+    func reset() { sqlite3_reset(handle) }
   }
 }
