@@ -287,11 +287,12 @@ if Context.environment["SHEAF_FUZZING"] != nil {
     "SheafClient": (["NIOCore"], ["LineBuffer.swift"]),
     "SheafCommand": (["SheafModel"], ["Mounting/MountOptions.swift", "Output/StandardStreams.swift"]),
     "SheafHub": (
-      ["SheafWire", "Crypto"],
+      ["SheafModel", "SheafWire", "Crypto"],
       [
-        "Accounts/DeviceKey.swift", "Contents/Chunk.swift", "Contents/Manifest.swift", "Events/LogToken.swift",
-        "HubError.swift", "Sharing/SharedToken.swift", "Zones/ChangeID.swift", "Zones/FeedToken.swift",
-        "Zones/SendCheck.swift",
+        "Accounts/DeviceKey.swift", "CheckedText.swift", "Contents/Chunk.swift", "Contents/Manifest.swift",
+        "Events/LogToken.swift", "Federation/HubSignature.swift", "Federation/IdentityTree.swift", "HubError.swift",
+        "Sharing/InboxNote.swift", "Sharing/OutsiderNews.swift", "Sharing/SharedToken.swift",
+        "Sharing/WireWords.swift", "Zones/ChangeID.swift", "Zones/FeedToken.swift", "Zones/SendCheck.swift",
       ]
     ),
     "SheafHubClient": (

@@ -50,7 +50,7 @@ package struct Accounts: Sendable {
   /// - Throws: ``HubError`` of kind `conflict` if the handle is taken.
   package func add(_ handle: AccountHandle, name: String?) async throws {
     let (zone, now) = (UUID().uuidString.lowercased(), clock.now)
-    if let name { try Self.check(name: name, upTo: 255) }
+    if let name { _ = try CheckedText.name(name, upTo: 255) }
     try await database.write { connection in
       try Self.insert(handle, name: name, zone: zone, now: now, in: &connection)
       try Zone.make(zone, now: now, in: &connection)
@@ -141,12 +141,5 @@ package struct Accounts: Sendable {
       "UPDATE accounts SET revision = revision + 1 WHERE zone = $1 RETURNING handle", [.text(zone)])
     guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
     return try row.text(0)
-  }
-
-  /// - Throws: ``HubError`` for an empty name, a long one, and one that controls the display.
-  static func check(name: String, upTo limit: Int) throws {
-    guard (1...limit).contains(name.utf8.count), !name.unicodeScalars.contains(where: \.isControl) else {
-      throw HubError(.invalid, "name: 1 to \(limit) bytes without control characters")
-    }
   }
 }

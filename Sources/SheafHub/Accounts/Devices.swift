@@ -71,7 +71,7 @@ extension Accounts {
 
   /// The key and the code of a request that was signed with that key.
   private func proven(_ request: DeviceRequest) throws -> (key: DeviceKey, code: ZonedSecret) {
-    try Self.check(name: request.name, upTo: DeviceRequest.longestName)
+    _ = try CheckedText.name(request.name, upTo: DeviceRequest.longestName)
     let key = try DeviceKey(request.key)
     guard addresses.contains(request.address) else { throw HubError(.invalid, "address: this hub has another") }
     guard key.verifies(request.signature, of: .enroll, address: request.address, secret: request.code) else {

@@ -77,7 +77,7 @@ struct Courier: Sendable {
     switch answer.status {
     case 200:
       guard let root: CollaborationRoot = try? JSONText.decode(CollaborationRoot.self, answer.body),
-        root.handle == handle, root.share == share, root.zone == place, (try? Guests.check(root)) != nil
+        root.handle == handle, root.share == share, root.zone == place, (try? root.check()) != nil
       else { throw HubError(.unavailable, "the hub of \(domain) answers with something else than was asked for") }
       return root
     case 404: return nil

@@ -53,7 +53,7 @@ struct Guests: Sendable {
     guard Federation.domain(of: root.handle) == domain else {
       throw HubError(.forbidden, "the hub does not speak for this handle")
     }
-    try Self.check(root)
+    try root.check()
     let now = clock.now
     return try await database.write { connection in
       let place: [SQLValue] = [
@@ -72,14 +72,6 @@ struct Guests: Sendable {
       try Self.note(root, at: now, &connection)
       return former != [UInt8](root.root)
     }
-  }
-
-  /// - Throws: ``HubError`` of kind `invalid` for a root that is none.
-  static func check(_ root: CollaborationRoot) throws {
-    guard (try? AccountHandle(root.handle)) != nil, root.root.count == 32, IdentityTree.sizes.contains(root.size),
-      (0..<1 << 53).contains(root.revision)
-    else { throw HubError(.invalid, "the root is none") }
-    if let name = root.name { try Accounts.check(name: name, upTo: 255) }
   }
 
   private static func note(

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import SheafModel
 import SheafWire
 
 /// The keys of a person's devices for one collaboration, as hashes: pairs of them are hashed, and pairs of those, up to
@@ -69,5 +70,15 @@ struct IdentityRoot: Hashable, Sendable {
         ? IdentityTree.hash(other, hash) : IdentityTree.hash(hash, other)
     }
     self.size = size
+  }
+}
+
+extension CollaborationRoot {
+  /// - Throws: ``HubError`` of kind `invalid` for a root that is none.
+  func check() throws {
+    guard (try? AccountHandle(handle)) != nil, root.count == SHA256.byteCount, IdentityTree.sizes.contains(size),
+      (0..<1 << 53).contains(revision)
+    else { throw HubError(.invalid, "the root is none") }
+    if let name { _ = try CheckedText.name(name, upTo: 255) }
   }
 }

@@ -18,7 +18,7 @@ extension Hub {
       throw AccountFileReader.damaged("its handle is none")
     }
     let zone = head.zone
-    if let name = head.name { try Accounts.check(name: name, upTo: 255) }
+    if let name = head.name { _ = try CheckedText.name(name, upTo: 255) }
     try await database.write { connection in
       let known = try connection.query("SELECT zone FROM accounts WHERE zone = $1", [.text(zone)])
       guard known.isEmpty else { throw HubError(.conflict, "the account is on this hub already") }

@@ -111,7 +111,7 @@ struct HubShare: Hashable, Sendable {
 
   mutating func change(_ settings: ShareSettings, by zone: String) throws {
     try require(.changeShare, by: zone)
-    if let title = settings.title { self.title = try Self.checked(title: title) }
+    if let title = settings.title { self.title = try CheckedText.title(title) }
     if let permission = settings.permission { self.permission = SharePermission(permission) }
     if let allow = settings.allowRequests { allowsRequests = allow }
     if settings.newLink == true { token = .random() }
@@ -140,13 +140,6 @@ struct HubShare: Hashable, Sendable {
     members = members.filter { $0.value.role == .owner || $0.value.acceptance == .removed }
     invitations = [:]
     asking = asking.filter { $0.value.state == .blocked }
-  }
-
-  static func checked(title: String) throws -> String {
-    guard !title.isEmpty, title.unicodeScalars.count <= 255, !title.unicodeScalars.contains(where: \.isControl) else {
-      throw HubError(.invalid, "title: 1 to 255 characters without control characters")
-    }
-    return title
   }
 
   // MARK: - People
@@ -453,72 +446,5 @@ struct HubShare: Hashable, Sendable {
   func waiting(for member: Member) -> Int {
     guard Self.allows(.answerRequests, member) else { return 0 }
     return asking.values.count { $0.state == .asked }
-  }
-}
-
-extension Role {
-  init(_ role: WireRole) {
-    self =
-      switch role {
-      case .owner: .owner
-      case .administrator: .administrator
-      case .privateUser: .privateUser
-      case .publicUser: .publicUser
-      }
-  }
-
-  var wire: WireRole {
-    switch self {
-    case .owner: .owner
-    case .administrator: .administrator
-    case .privateUser: .privateUser
-    case .publicUser: .publicUser
-    }
-  }
-}
-
-extension SharePermission {
-  init(_ permission: WirePermission) {
-    self =
-      switch permission {
-      case .readOnly: .readOnly
-      case .readWrite: .readWrite
-      }
-  }
-
-  var wire: WirePermission {
-    switch self {
-    case .readOnly: .readOnly
-    case .readWrite: .readWrite
-    }
-  }
-}
-
-extension PublicPermission {
-  init(_ permission: WirePublicPermission) {
-    self =
-      switch permission {
-      case .none: .none
-      case .readOnly: .readOnly
-      case .readWrite: .readWrite
-      }
-  }
-
-  var wire: WirePublicPermission {
-    switch self {
-    case .none: .none
-    case .readOnly: .readOnly
-    case .readWrite: .readWrite
-    }
-  }
-}
-
-extension Acceptance {
-  var wire: WireAcceptance {
-    switch self {
-    case .pending: .pending
-    case .accepted: .accepted
-    case .removed: .removed
-    }
   }
 }

@@ -103,3 +103,29 @@ enum ShareEvents {
     ]
   }
 }
+
+extension OutsiderNews {
+  /// - Returns: nil for a change that is told in the log of the share alone.
+  init?(_ change: ShareEvents.Change, _ share: HubShare, _ action: ShareAction) {
+    guard let participant = change.participant, change.type == .accessDeclined || change.isInvitation,
+      let handle = try? AccountHandle(action.actor.handle)
+    else { return nil }
+    type = change.type
+    actor = Account(handle: handle, name: action.actor.name ?? action.actor.handle)
+    self.participant = participant
+    title = share.title
+    kind = share.kind
+    time = action.time.nanoseconds
+  }
+
+  /// The event, whose item has the id of the share: outsiders learn no other one.
+  func event(of share: WireID) -> PendingEvent {
+    var data = EventDetails(
+      item: .init(id: share.description, kind: kind.rawValue, name: title, path: title), actor: actor)
+    // To somebody who was turned down there is no share.
+    if type == .shareUpdated { data.share = EventWriter.share(share) }
+    data.participant = participant
+    return PendingEvent(
+      id: WireID().description, type: type, subject: share, time: Timestamp(nanoseconds: time), data: data)
+  }
+}

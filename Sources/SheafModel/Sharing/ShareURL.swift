@@ -28,10 +28,16 @@ package struct ShareURL: Hashable, Sendable {
     case (0, _, _): place = .any
     case (2, "", "s"): place = .any
     case (4, "sheaf:", "s") where texts[1].isEmpty: place = .library(texts[2].lowercased())
-    case (4, "https:", "s") where texts[1].isEmpty: place = .address(Self.plain(texts[2]))
+    case (4, "https:", "s") where texts[1].isEmpty && Self.hasOnePort(texts[2]): place = .address(Self.plain(texts[2]))
     default: throw Self.malformed
     }
     self.token = token
+  }
+
+  /// Whether at most one port follows a host; in brackets, colons are of an IPv6 address (RFC 3986, 3.2.2).
+  private static func hasOnePort(_ host: String) -> Bool {
+    let end = host.lastIndex(of: "]") ?? host.startIndex
+    return host[end...].count { $0 == ":" } <= 1
   }
 
   /// A host in the form for comparing: in lower case, without the port of https.

@@ -13,7 +13,7 @@ package struct Decoder: Sendable {
   package static let all = [
     contents, deltas, packs, frames, chunks, writeLogs, changeRecords, rows, requests, queries, bodies, events, stream,
     configuration, mountOptions, mountTables, handles, hubAnswers, hubSends, hubPages, hubProofs, hubLinks,
-    hubManifests, hubContents,
+    hubManifests, hubContents, hubPeers,
   ]
 }
 

@@ -118,6 +118,58 @@ extension Decoder {
     }
   }
 
+  /// What one hub tells another, what a guest's device tells a hub, and labels.
+  static let hubPeers = Decoder(name: "hub-peers") { bytes in
+    func check<Message: Codable & Hashable>(_ type: Message.Type) throws -> Message? {
+      guard let message: Message = json(bytes) else { return nil }
+      try expect(json(JSONEncoder().encode(message)) == message, "encoded and decoded it is another one")
+      return message
+    }
+    _ = try check(HubDescription.self)
+    _ = try check(CollaborationRequest.self)
+    _ = try check(KeyDeposit.self)
+    if let root = try check(CollaborationRoot.self), try refusable({ try root.check() }) != nil {
+      try expect(root.root.count == 32 && [8, 16].contains(root.size), "a root of another size")
+      try expect(root.name.map(isShown) ?? true, "a name that controls the display")
+    }
+    if let request = try check(GuestRequest.self), let root = IdentityRoot(above: request.proof) {
+      try expect(request.proof.publicKeyIndex < root.size, "a key that is not among the others")
+    }
+    if let label = try check(SentLabel.self)?.label, VersionLabel.isSound(label) {
+      try expect(isShown(label) && (1...200).contains(label.count), "a label that nobody can read")
+    }
+    if let news = try check(InboxNews.self), let hub = HubAddress(parsing: "hub.example"),
+      let note = try refusable({
+        try InboxNote(news.entry, at: hub, for: news.handle, now: Timestamp(seconds: 1_795_000_000))
+      })
+    {
+      try expect(note.offer != nil || note.acceptance == .removed, "somebody takes part in nothing")
+      try expect(note.news == nil || note.acceptance == .pending, "news of what is no invitation")
+      let entry = note.entry(of: news.entry.share) { _ in "" }
+      try expect(entry.hub == "https://hub.example" && entry.owner == news.entry.owner, "the share of another hub")
+      if let offer = note.offer {
+        try expect(isShown(offer.title) && isShown(offer.ownerName), "a title that controls the display")
+        try expect(offer.role != .owner && offer.requests >= 0, "a part that nobody can have")
+        let again = try refusable {
+          try InboxNote(entry, at: hub, for: news.handle, now: Timestamp(seconds: 1_795_000_000))
+        }
+        try expect(again == note, "told again it is another one")
+      }
+    }
+    var input = Input(bytes)
+    let (field, signature) = (
+      String(decoding: input.piece(), as: UTF8.self), String(decoding: input.piece(), as: UTF8.self)
+    )
+    if let signed = HubSignature(input: field, signature: signature) {
+      try expect(signed.inputField == field && signed.signatureField == signature, "a signature is another one")
+    }
+  }
+
+  /// Whether a text is there and does not control the display.
+  private static func isShown(_ text: String) -> Bool {
+    !text.isEmpty && !text.unicodeScalars.contains(where: \.isControl)
+  }
+
   private static func json<Value: Decodable>(_ bytes: some Collection<UInt8>) -> Value? {
     guard JSONDepth.of(bytes) <= JSONDepth.deepest else { return nil }
     return try? JSONDecoder().decode(Value.self, from: Data(bytes))
