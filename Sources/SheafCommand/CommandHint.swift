@@ -6,6 +6,12 @@ enum CommandHint {
   /// The most letters that are wrong, missing, too many or in each other's place.
   private static let farthest = 2
 
+  /// Commands by what other programs call such a one.
+  private static let elsewhere = [
+    "umount": "unmount", "history": "versions", "log": "activity", "trash": "deleted", "undelete": "recover",
+    "search": "find", "du": "usage", "fsck": "check", "whoami": "status", "ls": "status", "tag": "label",
+  ]
+
   /// A line about the first word that is no command, where one is needed; nil if all are.
   static func line(for arguments: [String]) -> String? {
     var command: any ParsableCommand.Type = Sheaf.self
@@ -18,7 +24,8 @@ enum CommandHint {
         words.append(argument)
         continue
       }
-      let near = nearest(argument, among: children.map { $0._commandName })
+      let names = children.map { $0._commandName }
+      let near = elsewhere[argument].flatMap { names.contains($0) ? $0 : nil } ?? nearest(argument, among: names)
       // A word after a group of commands may be an argument of the one that it means without a name.
       if near == nil, command.configuration.defaultSubcommand != nil { return nil }
       let hint =

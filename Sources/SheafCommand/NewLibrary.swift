@@ -1,6 +1,7 @@
 import Glibc
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 /// A library that a command makes because there is none. The command says so, for a person who meant another one.
 enum NewLibrary {
@@ -21,6 +22,13 @@ enum NewLibrary {
   /// - Throws: ``SheafError`` of kind `notFound`, which names the remains of a former library if there are any.
   static func refuse(at location: LibraryLocation) throws {
     try Library.refuseStranger(at: location)
+    let mount = try? MountTable.current().entries.last { $0.isSheaf && $0.source == Array(location.path.utf8) }
+    if let mount {
+      throw SheafError(
+        .notFound, subject: location.path, reason: "is mounted at \(mount.mountpoint.readable), but is not there",
+        advice: "see that its disk is mounted; until then the mount's process has what is saved, and ends with: "
+          + "sheaf unmount \(mount.mountpoint.readable)")
+    }
     throw SheafError(
       .notFound, subject: location.path, reason: "there is no library yet",
       advice: "make one with: sheaf mount --library \(location.path)")

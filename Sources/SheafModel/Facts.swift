@@ -391,6 +391,19 @@ package struct CheckReport: Sendable, Codable {
     self.items = items
     self.damaged = damaged
   }
+
+  private enum CodingKeys: CodingKey { case problems, chunks, versions, items, damaged }
+
+  /// An older process does not tell which documents are damaged.
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      problems: try container.decode([String].self, forKey: .problems),
+      chunks: try container.decode(Int.self, forKey: .chunks),
+      versions: try container.decode(Int.self, forKey: .versions),
+      items: try container.decode(Int.self, forKey: .items),
+      damaged: try container.decodeIfPresent([DamagedDocument].self, forKey: .damaged) ?? [])
+  }
 }
 
 /// A document of whose versions some cannot be read as a whole.

@@ -178,8 +178,8 @@ extension StoreTransaction {
   package func lastEdits(inShare share: Int64) throws -> [Int64: Timestamp] {
     let rows = try all(
       """
-      SELECT actor, max(time) FROM events WHERE share = ? AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%')
-      GROUP BY actor
+      SELECT actor, max(time) FROM events WHERE share = ? AND type <> 'sheaf.change.comment'
+        AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%') GROUP BY actor
       """, share
     ) { try ($0[0] as Int64, Timestamp(nanoseconds: $0[1])) }
     return Dictionary(rows, uniquingKeysWith: max)

@@ -186,7 +186,8 @@ extension StoreTransaction {
     let rows = try all(
       """
       SELECT json_extract(event, '$.data.actor.handle'), max(time) FROM replica_events
-      WHERE share = ? AND number > 0 AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%') GROUP BY 1
+      WHERE share = ? AND number > 0 AND type <> 'sheaf.change.comment'
+        AND (type LIKE 'sheaf.change.%' OR type LIKE 'sheaf.persistence.%') GROUP BY 1
       """, share
     ) { try ($0[0] as String, Timestamp(nanoseconds: $0[1])) }
     return Dictionary(rows, uniquingKeysWith: max)

@@ -103,6 +103,11 @@ import Testing
     #expect(throws: SheafError.self) { try place(path) }
   }
 
+  @Test(arguments: ["/tmp", "/home/ann/Sheaf"]) func tellsWhatIsNoID(_ folder: String) {
+    let error = #expect(throws: SheafError.self) { try place("id:zzz", from: folder) }
+    #expect(error?.reason == "is no id")
+  }
+
   @Test func tellsOfADeadMount() {
     #expect {
       try place("/dead/Documents/a")

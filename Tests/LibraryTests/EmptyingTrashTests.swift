@@ -161,7 +161,8 @@ struct EmptyingTrashTests {
       // The oldest goes last.
       if steps.count == 1 { _ = try? library.recover(fixture.path("t/f0"), id: nil) { _ in } }
     }
-    #expect(steps == [16, 32, 48, 64, 80, 96, 100] && destroyed.items == 99)
+    let batch = Int64(Library.purgeBatch)
+    #expect(steps == Array(stride(from: batch, to: 100, by: Int(batch))) + [100] && destroyed.items == 99)
     #expect(try fixture.names("t") == ["f0"] && paths(fixture) == [])
     try fixture.finish()
   }

@@ -413,6 +413,7 @@ import Testing
     #expect(try SheafProgram.run(["diff", "Documents/a.txt", "--version", "3"]).status == 64)
     for (words, hint) in [
       (["verions", "a.txt"], "there is no command verions; did you mean: sheaf versions"),
+      (["umount", "a"], "there is no command umount; did you mean: sheaf unmount"),
       (["participant", "ad", "a"], "there is no command participant ad; did you mean: sheaf participant add"),
       (["frobnicate"], "there is no command frobnicate; see: sheaf --help"),
     ] {

@@ -81,6 +81,14 @@ struct ValueTests {
     }
   }
 
+  /// During an update the command may be newer than the process that has the library.
+  @Test func theAnswerOfAnOlderProcessIsRead() throws {
+    let answer = Data(#"{"problems": ["x"], "chunks": 1, "versions": 2, "items": 3}"#.utf8)
+    let report = try JSONDecoder().decode(CheckReport.self, from: answer)
+    #expect(report.problems == ["x"] && report.items == 3 && report.damaged == [])
+    #expect(try JSONDecoder().decode(CheckReport.self, from: JSONEncoder().encode(report)).versions == 2)
+  }
+
   @Test func namesKeepTheirPlace() {
     let hash = NameHash(key: 42)
     var seen: Set<Int64> = []

@@ -1,4 +1,5 @@
 import ArgumentParser
+import SheafLibrary
 import SheafModel
 
 struct Check: AsyncParsableCommand {
@@ -27,7 +28,7 @@ struct Check: AsyncParsableCommand {
       try await Self.finish(copy)
     } catch {
       try? await Self.finish(copy)
-      throw copy?.naming(location, in: error) ?? error
+      throw Self.advised(copy?.naming(location, in: error) ?? error, location)
     }
     if output.json {
       try JSON.write(report)
@@ -46,6 +47,15 @@ struct Check: AsyncParsableCommand {
         advice: "copy the library's files away, then restore what is concerned from a backup, or save what can be "
           + "read: sheaf repair \(location.path)")
     }
+  }
+
+  /// Other commands advise this one where a library is damaged.
+  private static func advised(_ error: any Error, _ location: LibraryLocation) -> any Error {
+    guard let error = error as? SheafError, error.kind == .corrupt, error.advice != nil else { return error }
+    return SheafError(
+      error.kind, subject: error.subject, reason: error.reason,
+      advice: "copy the library's files away before anything else; go back to the last backup, or save what can be "
+        + "read: sheaf repair \(location.path)")
   }
 
   /// What of a document cannot be read.

@@ -36,7 +36,11 @@ struct Deleted: AsyncParsableCommand {
     try await ItemTarget.with(optional: path, library) { target in
       if output.json { return try JSON.write(try await target.client.deleted(target.address)) }
       let deleted = try await target.client.deletedTrees(target.address, limit: limit)
-      guard !deleted.trees.isEmpty else { return try StandardOutput.line("Nothing deleted that can come back.") }
+      guard !deleted.trees.isEmpty else {
+        // A typing error is no empty trash.
+        if path != nil { _ = try await target.client.status(of: target.address) }
+        return try StandardOutput.line("Nothing deleted that can come back.")
+      }
       var table = Table([("DELETED", .left), ("BY", .left), ("PATH", .left), ("", .left), ("ID", .left)])
       for tree in deleted.trees {
         let item = tree.item

@@ -69,6 +69,12 @@ struct FindCommand: AsyncParsableCommand {
       let found = try await ProgressLine.during("Searching") { progress in
         try await target.client.find(in: target.address, request, progress: progress)
       }
+      if found.items.isEmpty, text != nil, let settings = try? await target.client.settings(),
+        !settings.searchContents
+      {
+        StandardError.write(
+          "sheaf: nothing found by name; contents are searched after: sheaf library set --search-contents on\n")
+      }
       if output.json {
         try JSON.write(found.items)
       } else if deleted || versions {

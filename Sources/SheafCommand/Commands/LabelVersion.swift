@@ -5,7 +5,8 @@ struct LabelVersion: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "label", abstract: "Give a version of a document a name.",
     discussion: """
-      A labelled version is kept for good. A label is unique in its document, and moves when it is given again.
+      A labelled version is kept for good. A version has one label; another one takes its place. A label is unique in its \
+      document, and moves when it is given again.
 
       Examples:
         sheaf label ~/Sheaf/Documents/notes.md "sent to Bob"
@@ -31,13 +32,15 @@ struct LabelVersion: AsyncParsableCommand {
       throw SheafError(.invalid, subject: "NAME", reason: "is empty or not UTF-8", advice: "give the label a name")
     }
     try await ItemTarget.with(path, library, changing: true) { target in
-      let before = try await target.client.versions(of: target.address).first { $0.label == name }?.number
+      let before = try await target.client.versions(of: target.address)
       let labelled = try await target.client.label(
         target.address, name: name, version: try await version?.number(of: target))
       if output.json { return try JSON.write(labelled) }
-      let (begin, when) = labelled.number == before ? ("Nothing changed: version", "already") : ("Version", "now")
+      let former = before.first { $0.number == labelled.number }?.label
+      let (begin, when) = former == name ? ("Nothing changed: version", "already") : ("Version", "now")
+      let end = former.map { $0 == name ? "" : ", and no longer \"\($0)\"" } ?? ""
       try StandardOutput.line(
-        "\(begin) \(labelled.number) of \(target.name) is \(when) \"\(name)\".".escapingControls)
+        "\(begin) \(labelled.number) of \(target.name) is \(when) \"\(name)\"\(end).".escapingControls)
     }
   }
 }

@@ -110,6 +110,11 @@ struct PathResolution {
   private func checked(_ inside: [UInt8], given: [UInt8], outside: Bool) throws(SheafError) -> [UInt8] {
     let components = inside.split(separator: SystemPath.slash).filter { $0 != [UInt8(ascii: ".")] }
     let top = components.first.map { $0.readable }
+    guard !inside.starts(with: "id:".utf8) else {
+      throw SheafError(
+        .invalid, subject: given.readable, reason: "is no id",
+        advice: "write id: and the UUID that user.sheaf.id and --json have")
+    }
     guard inside.first != SystemPath.slash, top == "Documents" || top == "Shared" else {
       throw outside
         ? SheafError(

@@ -26,7 +26,7 @@ extension Library {
       identity.becomesKnown(inode.ino)
       guard let item = try item(of: inode), !item.isQuiet else {
         throw SheafError(
-          .invalid, subject: "\(path)", reason: "is a temporary or special file, of which no event speaks",
+          .invalid, subject: "\(path)", reason: "is temporary, special or ignored (.sheafignore), and has no events",
           advice: "comment on a document or a folder")
       }
       var data = try eventData(

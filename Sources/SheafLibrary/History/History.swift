@@ -135,11 +135,21 @@ extension Library {
         .invalid, subject: "label \(name.printable)", reason: "is empty, too long or has control characters",
         advice: "give 1 to 200 printable characters")
     }
+    guard Int64(name) == nil else {
+      throw SheafError(
+        .invalid, subject: "label \(name)", reason: "is a number, and commands take a number for that of a version",
+        advice: "give a label that is no number")
+    }
     completeSaves()
     return try locked {
       let (inode, item) = try document(path, for: .label)
       try makeOwnVersions(inode, path)
-      let row = try versionRow(item.id, number ?? self.item(of: inode)?.version ?? item.version, inode, path)
+      let current = try self.item(of: inode)?.version ?? item.version
+      guard number != nil || current > 0 else {
+        throw SheafError(
+          .notFound, subject: "\(path)", reason: "has no versions: it is temporary or ignored (.sheafignore)")
+      }
+      let row = try versionRow(item.id, number ?? current, inode, path)
       let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
       if let holder = try read({ try $0.version(item.id, label: name) }), holder.number < first {
         throw SheafError(

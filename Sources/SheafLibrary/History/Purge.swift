@@ -41,7 +41,7 @@ struct Purge {
 
 extension Library {
   /// Names and deleted inodes that one transaction of a purge erases at most.
-  static let purgeBatch = 16
+  static let purgeBatch = 8
   /// Names and deleted inodes that it looks at.
   private static let purgeLooks = 64
   /// Versions of a document that one transaction erases at most.

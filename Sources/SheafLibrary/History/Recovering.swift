@@ -52,7 +52,7 @@ struct Recovery {
 
 extension Library {
   /// Names that one transaction of a recovery gives back at most.
-  private static let recoveryBatch = 16
+  static let recoveryBatch = 8
   /// Seconds between two deletions of one `rm -r` at most.
   private static let sweepGap: Int64 = 10
 

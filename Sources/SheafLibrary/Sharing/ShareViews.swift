@@ -52,8 +52,10 @@ extension Library {
       $0.acceptance != .removed && ($0.role == .administrator || $0.role == .privateUser)
         && (seesAll(of: share, account) || $0.account == account)
     }
-    return ShareSummary.text(
+    let text = ShareSummary.text(
       anyone: share.row.anyone, invited: invited.map(\.permission), otherwise: share.row.permission)
+    guard share.row.anyone != .none, let end = try? linkEnd(of: share), end <= clock() else { return text }
+    return text + "; the link has ended"
   }
 
   /// The URL of a share.

@@ -66,7 +66,7 @@ extension Library {
   /// Versions, and past names, that it takes away.
   private static let thinBatch = 64
   /// Deleted items.
-  private static let erasedAtOnce = 16
+  private static let erasedAtOnce = 8
 
   /// Removes what retention has passed; returns how many versions.
   private func thin() throws -> Int {

@@ -17,7 +17,10 @@ struct LinkEndTests {
       try people.as(.bob) { _ = try $0.accept(share.url) }
       people.clock.advance(3599)
       _ = try people.as(.dan) { try $0.inspect(share.url) }
+      func summary() throws -> String { try people.as(.alice) { try $0.attribute("share.summary", "Documents/doc") } }
+      #expect(try summary() == "Everyone with the link can edit")
       people.clock.advance(1)
+      #expect(try summary() == "Everyone with the link can edit; the link has ended")
       try people.as(.dan) { (dan) throws in
         expect(.notFound) { _ = try dan.inspect(share.url) }
         do {
