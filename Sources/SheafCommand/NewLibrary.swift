@@ -26,8 +26,7 @@ enum NewLibrary {
     if let mount {
       throw SheafError(
         .notFound, subject: location.path, reason: "is mounted at \(mount.mountpoint.readable), but is not there",
-        advice: "see that its disk is mounted; until then the mount's process has what is saved, and ends with: "
-          + "sheaf unmount \(mount.mountpoint.readable)")
+        advice: "see that its disk is mounted; this ends the mount: umount \(mount.mountpoint.readable)")
     }
     throw SheafError(
       .notFound, subject: location.path, reason: "there is no library yet",

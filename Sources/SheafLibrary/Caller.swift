@@ -74,8 +74,9 @@ package struct Caller: Sendable {
     Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, isReplica: true, groups: { [] })
   }
 
-  /// Whether a program goes on; false for 0, which is none.
-  static func lives(_ process: Int32) -> Bool { process != 0 && access("/proc/\(process)", F_OK) == 0 }
+  /// Whether a program goes on; false for 0, which is none. One that a user may not see counts as ended (proc(5),
+  /// `hidepid`).
+  static func lives(_ process: Int32) -> Bool { process > 0 && access("/proc/\(process)", F_OK) == 0 }
 
   /// The session of a program (getsid(2)); 0 for one that began outside the PID namespace, nil if the program ended.
   static func session(of process: Int32) -> Int32? {
@@ -164,9 +165,6 @@ package struct Caller: Sendable {
     }
     return process ?? thread
   }
-
-  /// Whether a process has not ended; one that a user may not see counts as ended (proc(5), `hidepid`).
-  static func isRunning(_ process: Int32) -> Bool { process > 0 && access("/proc/\(process)", F_OK) == 0 }
 
   /// The thread group from `/proc/TID/status`; nil once the thread is gone.
   private static func readProcess(of thread: Int32) -> Int32? {

@@ -114,7 +114,7 @@ struct BackupFile {
   ///
   /// Source: SQLite, "Database File Format", 1.3.3.
   func markAsWithoutLog() throws(SheafError) {
-    guard pwrite(descriptor, [1, 1] as [UInt8], 2, 18) == 2 else {
+    guard LibraryFolder.note(hasLog: false, in: descriptor) else {
       throw SheafError(systemError: errno, subject: destination)
     }
   }

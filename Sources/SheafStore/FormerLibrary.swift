@@ -50,12 +50,6 @@ enum FormerLibrary {
         + "to keep what was saved last, bring that file back")
   }
 
-  /// Removes an empty log beside a file that was closed: with it, SQLite would not note in the file that it is open.
-  static func removeEmptyLog(beside path: String) throws(SheafError) {
-    let log = path + "-wal"
-    if try LibraryFolder.isClosed(path), isFile(log), size(log) == 0 { LibraryFolder.remove(log) }
-  }
-
   /// Refuses to make a file at a place where the changes of a former one lie.
   ///
   /// - Parameter folder: A descriptor of the folder of `path`.

@@ -193,6 +193,11 @@ enum LibraryFolder {
   /// "Database File Format", 1.3.3).
   private static let formatVersions: off_t = 18
 
+  /// Notes in an open file whether it has a log; returns false, with errno(3), where that cannot be written.
+  static func note(hasLog: Bool, in descriptor: CInt) -> Bool {
+    pwrite(descriptor, [UInt8](repeating: hasLog ? 2 : 1, count: 2), 2, formatVersions) == 2
+  }
+
   /// The bytes that SQLite locks: a program that reads the file, with or without a log, has some of them
   /// (SQLite, "File Locking And Concurrency", 3.0).
   private static let lockBytes = (start: off_t(0x4000_0000), length: off_t(512))
@@ -228,7 +233,7 @@ enum LibraryFolder {
       tries -= 1
       poll(nil, 0, 50)
     }
-    guard pwrite(descriptor, [2, 2] as [UInt8], 2, formatVersions) == 2, fdatasync(descriptor) == 0 else {
+    guard note(hasLog: true, in: descriptor), fdatasync(descriptor) == 0 else {
       throw SheafError(systemError: errno, subject: path)
     }
   }
@@ -256,7 +261,7 @@ enum LibraryFolder {
     guard lockAlone(descriptor) == nil else { return }
     var mark = [UInt8](repeating: 0, count: databaseMark.count)
     guard pread(descriptor, &mark, mark.count, 0) == mark.count, mark == databaseMark,
-      pwrite(descriptor, [1, 1] as [UInt8], 2, formatVersions) == 2
+      note(hasLog: false, in: descriptor)
     else { return }
     fdatasync(descriptor)
   }

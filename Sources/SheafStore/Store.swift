@@ -76,7 +76,6 @@ package final class Store: Sendable {
     lock = try LibraryLock(path: lockPath, library: path)
     try Self.refuseStranger(at: path, lockPath: lockPath)
     try FormerLibrary.refuseForeignChanges(beside: path)
-    try FormerLibrary.removeEmptyLog(beside: path)
     try LibraryFolder.makeFile(at: path)
     try LibraryFolder.markAsOpen(path, waiting: Self.busySeconds)
     reserve = Reserve(path: path + Self.reserveSuffix, of: path)

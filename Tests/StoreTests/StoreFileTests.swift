@@ -450,6 +450,41 @@ struct StoreFileTests {
     }
   }
 
+  /// Nor are those of a journal, which SQLite would play into the file.
+  @Test func aJournalOfAnotherFileIsNotPlayed() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let closed = try Data(contentsOf: URL(fileURLWithPath: path))
+      try Data(repeating: 1, count: 4096).write(to: URL(fileURLWithPath: path + "-journal"))
+      let error = #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
+      #expect(error?.kind == .exists && error?.reason.contains("library.sqlite-journal") ?? false)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == closed)
+      unlink(path + "-journal")
+      try Store(path: path, lockPath: path + "-lock").close()
+    }
+  }
+
+  /// A program that reads a closed library without its log keeps it from being opened, and is named.
+  @Test func whoReadsAClosedLibraryIsNamed() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      let (reader, input, output) = (Process(), Pipe(), Pipe())
+      reader.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+      reader.arguments = [path]
+      (reader.standardInput, reader.standardOutput) = (input, output)
+      try reader.run()
+      try input.fileHandleForWriting.write(contentsOf: Data("BEGIN; SELECT count(*) FROM items;\n".utf8))
+      #expect(!output.fileHandleForReading.availableData.isEmpty)
+      let error = #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
+      #expect(error?.kind == .busy && error?.reason.contains("\(reader.processIdentifier)") ?? false)
+      try input.fileHandleForWriting.close()
+      reader.waitUntilExit()
+      try Store(path: path, lockPath: path + "-lock").close()
+    }
+  }
+
   @Test(arguments: ["-lock", "-reserve", "-changes"]) func whatIsNoFileOfALibrarysStaysAsItIs(_ suffix: String) throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"

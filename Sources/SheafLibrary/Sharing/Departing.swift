@@ -31,7 +31,7 @@ extension Library {
   /// Whether what was deleted in an account's items may come back by itself: a program that still runs and has not paused
   /// may leave the share next, or somebody has left and the return goes on.
   func mayReturn(deletionsOfItemsOf account: Int64) throws -> Bool {
-    let running = departures.programs(at: clock()).filter { Caller.isRunning($0.process) }
+    let running = departures.programs(at: clock()).filter { Caller.lives($0.process) }
     let returning = try read { try $0.numberSettings(after: Return.settingPrefix) }
       .compactMap { $0.key.split(separator: ".").first.flatMap { Int64($0) } }
     return try (running.map(\.share) + returning).contains { try sharedInode($0)?.row.owner == account }
