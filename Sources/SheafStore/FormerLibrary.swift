@@ -44,10 +44,17 @@ enum FormerLibrary {
     guard !found.isEmpty else { return }
     // Alone, it can be that of a file which was closed on a full disk.
     found += [path + Store.workingSuffix].filter(isUsed)
+    let those = found.count == 1 ? "that" : "those"
+    if found.contains(path + "-journal") {
+      // SQLite makes one beside a closed library, too, and only it can tell whose it is.
+      throw SheafError(
+        .exists, subject: path, reason: "was closed, but \(names(found)) beside it has changes that were broken off",
+        advice: "if another program changed this file and was ended, have SQLite take that back: "
+          + "sqlite3 \(path.shellWord) .schema; if it is a backup or a copy that was put here, move \(those) away")
+    }
     throw SheafError(
       .exists, subject: path, reason: "is a backup or a copy, beside \(names(found)) of the file that was here before",
-      advice: "to go back to the copy, move \(found.count == 1 ? "that" : "those") away; "
-        + "to keep what was saved last, bring that file back")
+      advice: "to go back to the copy, move \(those) away; to keep what was saved last, bring that file back")
   }
 
   /// Refuses to make a file at a place where the changes of a former one lie.
@@ -67,7 +74,7 @@ enum FormerLibrary {
   }
 
   /// The files beside a library that hold its changes while it is open.
-  private static func unfinished(_ path: String) -> [String] {
+  static func unfinished(_ path: String) -> [String] {
     [Store.recordSuffix, "-wal", "-journal"].map { path + $0 }
   }
 

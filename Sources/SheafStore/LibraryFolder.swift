@@ -248,12 +248,14 @@ enum LibraryFolder {
     return lock.l_pid
   }
 
-  /// Notes that a file has no log any more, so that changes of another file that come to lie beside it are told from its
-  /// own. If that fails, they are not told apart.
+  /// Notes that a file has no log, record or journal any more, so that changes of another file that come to lie beside it
+  /// are told from its own. If that fails, they are not told apart.
   ///
   /// - Parameter folder: A descriptor of the folder in which the file is.
   static func markAsClosed(_ name: String, in folder: CInt) {
-    guard faccessat(folder, name + "-wal", F_OK, AT_SYMLINK_NOFOLLOW) != 0, errno == ENOENT else { return }
+    for file in FormerLibrary.unfinished(name) {
+      guard faccessat(folder, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0, errno == ENOENT else { return }
+    }
     let descriptor = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     // SQLite has closed the file, and has no lock on it. Another program that reads it counts on its log.

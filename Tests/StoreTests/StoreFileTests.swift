@@ -465,6 +465,63 @@ struct StoreFileTests {
     }
   }
 
+  /// Another program can make such a journal beside a closed library, too: moving it away would destroy the library.
+  @Test func aProgramThatChangedAClosedLibraryAndWasEndedIsTakenBack() throws {
+    try withFolder { folder in
+      func path(_ name: String) -> String { "\(folder)/\(name).sqlite" }
+      func value(_ store: Store) throws -> String? {
+        try store.read { try $0.first("SELECT value FROM settings WHERE key = 'x'") { try $0[0] as String } }
+      }
+      let store = try Store(path: path("a"), lockPath: path("a") + "-lock")
+      try store.write(.accounts) { try $0.setSetting("x", "saved") }
+      try store.close()
+      let other = try DatabaseQueue(path: path("a"))
+      try other.writeWithoutTransaction { database in
+        try database.execute(
+          sql: """
+            PRAGMA cache_size = 2;
+            BEGIN;
+            UPDATE settings SET value = 'changed';
+            CREATE TABLE other AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 200)
+              SELECT randomblob(3000) FROM n;
+            """)
+        // As it lies there if the program ends now.
+        for suffix in ["", "-journal"] {
+          let data = try Data(contentsOf: URL(fileURLWithPath: path("a") + suffix))
+          try data.write(to: URL(fileURLWithPath: path("b") + suffix))
+        }
+        try database.execute(sql: "ROLLBACK")
+      }
+      try other.close()
+      let error = #expect(throws: SheafError.self) { try Store(path: path("b"), lockPath: path("b") + "-lock") }
+      #expect(error?.kind == .exists && error?.advice?.contains("sqlite3 \(path("b")) .schema") ?? false)
+      let back = try DatabaseQueue(path: path("b"))
+      try back.read { _ = try String.fetchAll($0, sql: "SELECT name FROM sqlite_schema") }
+      try back.close()
+      for name in ["a", "b"] {
+        let store = try Store(path: path(name), lockPath: path(name) + "-lock")
+        #expect(try value(store) == "saved")
+        try store.close()
+      }
+    }
+  }
+
+  /// What lies beside it then would be taken for another file's.
+  @Test func aFileWhoseRecordIsStillThereIsNotMarkedAsClosed() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      func isClosed() throws -> Bool { try Data(contentsOf: URL(fileURLWithPath: path))[18..<20] == Data([1, 1]) }
+      let store = try Store(path: path, lockPath: path + "-lock")
+      // A folder cannot be removed like a file.
+      #expect(rename(path + "-changes", path + "-former") == 0 && mkdir(path + "-changes", 0o700) == 0)
+      try store.close()
+      #expect(try !isClosed())
+      #expect(rmdir(path + "-changes") == 0 && unlink(path + "-former") == 0)
+      try Store(path: path, lockPath: path + "-lock").close()
+      #expect(try isClosed())
+    }
+  }
+
   /// A program that reads a closed library without its log keeps it from being opened, and is named.
   @Test func whoReadsAClosedLibraryIsNamed() throws {
     try withFolder { folder in
