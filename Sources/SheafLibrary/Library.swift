@@ -35,6 +35,8 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   let searchedContents = Mutex(SearchedContents())
   /// Held by whoever gives a tree to another account, one at a time, until all rows follow; taken before the lock.
   let pendingTransfer = Mutex<PendingTransfer?>(nil)
+  /// Needs no lock.
+  let replicaTexts = ReplicaTexts()
   /// Threads that wait for the lock.
   let waiting = Atomic(0)
 

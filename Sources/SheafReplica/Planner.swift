@@ -8,12 +8,15 @@ package struct Plan: Hashable, Sendable {
   /// Groups of sends in their order, without serials. Versions have no contents yet.
   package let groups: [[Send]]
   package let notices: [ReplicaNotice]
+  /// The items of verdicts that are on this machine as the hub has them, once the changes are carried out.
+  package let settled: [WireID]
 
-  init(_ draft: ReplicaDraft, groups: [[Send]] = []) {
+  init(_ draft: ReplicaDraft, groups: [[Send]] = [], settled: [WireID] = []) {
     changes = draft.changes
     records = draft.records
     notices = draft.notices
     self.groups = groups
+    self.settled = settled
   }
 }
 
@@ -56,8 +59,14 @@ package enum Planner {
     _ verdicts: [(send: Send, verdict: Verdict)], _ reader: any ReplicaReader
   ) throws -> Plan {
     var settlement = Settlement(ReplicaDraft(reader))
-    let draft = try settlement.settle(verdicts)
-    return Plan(draft)
+    var draft = try settlement.settle(verdicts)
+    let settled = try Set(verdicts.map(\.send.item)).filter { id in
+      let (local, base) = (try draft.local(id), try draft.base(id))
+      // Whether something that is missing was deleted, the next plan finds out.
+      guard let local, let base, try draft.mark(id) == nil, try draft.news(id) == nil else { return false }
+      return isSettled(local, base) && local.version == base.version?.id
+    }
+    return Plan(draft, settled: settled.sorted())
   }
 
   /// What follows when everything was read anew, since the hub does not have the change any more that was read last: it

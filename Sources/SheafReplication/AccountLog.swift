@@ -14,6 +14,8 @@ import Synchronization
 final class AccountLog: Sendable {
   /// Between two attempts after a failure, at first and at most.
   private static let pauses = (first: 0.5, longest: 60.0)
+  /// How long the hub hears nothing of what was read here: the library tells of every change of its log.
+  private static let readingPause = Duration.milliseconds(250)
 
   private struct State {
     /// The place after each log's newest event, as it was told last.
@@ -26,6 +28,8 @@ final class AccountLog: Sendable {
     var exhausted: [HubLog: HubLogPlace] = [:]
     /// Whether the stream has said how far all logs go.
     var isTold = false
+    /// Whether more was asked for than to tell what was read here.
+    var isUrgent = false
     /// Rises with each wake-up.
     var wakes = 0
     /// The wake-up after which all was read.
@@ -62,6 +66,7 @@ final class AccountLog: Sendable {
   func wake(_ log: HubLog) {
     state.withLock { state in
       state.asked.insert(log)
+      state.isUrgent = true
       state.wakes += 1
     }
     signal.raise()
@@ -72,6 +77,7 @@ final class AccountLog: Sendable {
     state.withLock { state in
       state.asked.formUnion(state.lasts.keys)
       state.asked.insert(.own)
+      state.isUrgent = true
       state.wakes += 1
     }
     signal.raise()
@@ -82,8 +88,11 @@ final class AccountLog: Sendable {
     // What the account read of its notices is told to its other machines.
     let door = library.observe(account: number) { [weak self] _ in
       guard let self else { return }
-      state.withLock { $0.wakes += 1 }
-      signal.raise()
+      let isFirst = state.withLock { state in
+        state.wakes += 1
+        return state.settled == state.wakes - 1
+      }
+      if isFirst { signal.raise() }
     }
     while !Task.isCancelled {
       if gate.isPaused { await gate.wait(until: false) }
@@ -109,7 +118,7 @@ final class AccountLog: Sendable {
           state.lasts[name] = HubLogPlace(number: log.last, token: log.token)
           state.heads[name] = HubLogHead(share: log.share, last: log.last, read: log.read)
         }
-        state.isTold = true
+        (state.isTold, state.isUrgent) = (true, true)
         state.wakes += 1
       }
       signal.raise()
@@ -119,14 +128,18 @@ final class AccountLog: Sendable {
   private func work() async {
     var pause = Self.pauses.first
     while !Task.isCancelled {
-      let (wakes, isTold) = state.withLock { ($0.wakes, $0.isTold) }
+      let (wakes, isTold) = state.withLock { state in
+        state.isUrgent = false
+        return (state.wakes, state.isTold)
+      }
       do {
         if isTold {
           try await cycle()
           state.withLock { $0.settled = wakes }
         }
         pause = Self.pauses.first
-        await signal.wait(atMost: nil)
+        if state.withLock({ $0.settled == $0.wakes || !$0.isTold }) { await signal.wait(atMost: nil) }
+        if !state.withLock(\.isUrgent) { await signal.wait(atMost: Self.readingPause) }
       } catch is CancellationError {
         return
       } catch {

@@ -100,7 +100,7 @@ extension ReplicaEngine {
     let handle = try await call { try $0.beginContents(of: $1) }
     do {
       if try await fetch(due.item, version, to: handle) {
-        try await call { try $0.addVersion(version, to: due, of: $1, contents: handle) }
+        try await call { try $0.addVersion(version, to: due, of: $1, contents: .file(handle)) }
       }
     } catch {
       // Also where the task was cancelled, in which nothing more is called.
@@ -139,7 +139,7 @@ extension ReplicaEngine {
         try await write(bytes, to: open, at: offset)
         offset += Int64(bytes.readableBytes)
       } end: { index, failure in
-        let contents = handle
+        let contents = handle.map { ReceivedContents.file($0) }
         switch failure?.kind {
         case nil: try await call { try $0.addVersion(whole[index], to: due, of: $1, contents: contents) }
         // It is no more by now.

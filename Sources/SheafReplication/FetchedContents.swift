@@ -1,4 +1,3 @@
-import NIOCore
 import SheafWire
 import Synchronization
 
@@ -9,14 +8,16 @@ final class FetchedContents: Sendable {
   /// Steps that are looked at.
   static let steps = 64
 
-  private let contents = Mutex<[WireID: ByteBuffer]>([:])
+  private let contents = Mutex<[WireID: [UInt8]]>([:])
 
   /// Keeps contents by their versions; those from before are forgotten.
-  func keep(_ fetched: [WireID: ByteBuffer]) { contents.withLock { $0 = fetched } }
+  func keep(_ fetched: [WireID: [UInt8]]) { contents.withLock { $0 = fetched } }
+
+  func has(_ version: ItemVersion) -> Bool { contents.withLock { Int64($0[version.id]?.count ?? -1) == version.size } }
 
   /// The contents of a version, once.
-  func take(_ version: ItemVersion) -> ByteBuffer? {
+  func take(_ version: ItemVersion) -> [UInt8]? {
     let bytes = contents.withLock { $0.removeValue(forKey: version.id) }
-    return bytes.flatMap { Int64($0.readableBytes) == version.size ? $0 : nil }
+    return bytes.flatMap { Int64($0.count) == version.size ? $0 : nil }
   }
 }

@@ -32,9 +32,9 @@ final class ReplicaEngine: Sendable {
   }
 
   /// Sends of a request, and bytes of contents in it.
-  private static let sendLimit = 32
+  private static let sendLimit = 64
   /// Rows of a page of the feed.
-  private static let pageLimit = 32
+  private static let pageLimit = 64
   private static let inlineLimit = 4 << 20
   /// How long new items wait until they are looked at again.
   private static let pause = Duration.milliseconds(1_050)
@@ -334,14 +334,13 @@ final class ReplicaEngine: Sendable {
     var pause = 0.01
     while true {
       try Task.checkCancellation()
-      if let (number, step) = try await call({ try $0.step(of: $1) }) {
-        if try await !carryOut(number, step) {
-          // It may be planned again and again.
-          try await Task.sleep(for: .seconds(pause))
-          pause = min(pause * 2, Self.pauses.longest)
-        }
-        continue
+      let way = try await carryOutSteps()
+      if case .wasImpossible = way {
+        // It may be planned again and again.
+        try await Task.sleep(for: .seconds(pause))
+        pause = min(pause * 2, Self.pauses.longest)
       }
+      guard case .noneLeft = way else { continue }
       if try await send() { continue }
       let replica = try await call { library, number in try library.replica(number) }
       guard let replica else { throw CancellationError() }
@@ -463,10 +462,49 @@ final class ReplicaEngine: Sendable {
 
   // MARK: - Steps
 
-  private func carryOut(_ number: Int64, _ step: ReplicaStep) async throws -> Bool {
-    guard let needed = try await call({ try $0.needsContents(step, of: $1) }) else {
-      return try await call { try $0.carryOut(number, step, of: $1, contents: nil) }
+  /// How far some steps came.
+  private enum StepProgress {
+    case noneLeft
+    case went
+    /// The last one could not be done; it is compared anew.
+    case wasImpossible
+    case needs(item: WireID, ItemVersion, for: ReplicaStep, number: Int64)
+  }
+
+  /// Steps that are carried out with one change of threads.
+  private static let stepLimit = 64
+
+  /// Carries out some of the steps that are left.
+  private func carryOutSteps() async throws -> StepProgress {
+    let way = try await call { [self] library, account -> StepProgress in
+      for _ in 0..<Self.stepLimit {
+        guard let (number, step) = try library.step(of: account) else { return .noneLeft }
+        var contents: ReceivedContents?
+        if let needed = try library.needsContents(step, of: account) {
+          guard let bytes = ahead.take(needed.version) else {
+            return .needs(item: needed.item, needed.version, for: step, number: number)
+          }
+          do {
+            try library.requireRoom(forContents: needed.version.size)
+            contents = .bytes(bytes)
+          } catch let error as SheafError where error.kind == .noSpace {
+            // It is tried again; everything else goes on.
+            tell("id:\(needed.item): \(error)")
+          }
+        }
+        guard try library.carryOut(number, step, of: account, contents: contents) else { return .wasImpossible }
+      }
+      return .went
     }
+    guard case .needs(let item, let version, let step, let number) = way else { return way }
+    if try await fetchAhead(version) { return .went }
+    return try await carryOut(number, step, (item, version)) ? .went : .wasImpossible
+  }
+
+  /// Carries out a step that needs contents.
+  private func carryOut(
+    _ number: Int64, _ step: ReplicaStep, _ needed: (item: WireID, version: ItemVersion)
+  ) async throws -> Bool {
     let handle = try await call { try $0.beginContents(of: $1) }
     let isDone: Bool
     do {
@@ -477,7 +515,7 @@ final class ReplicaEngine: Sendable {
         // It is tried again; everything else goes on.
         tell("id:\(needed.item): \(error)")
       }
-      let contents = isThere ? handle : nil
+      let contents = isThere ? ReceivedContents.file(handle) : nil
       isDone = try await call { try $0.carryOut(number, step, of: $1, contents: contents) }
     } catch {
       // Also where the task was cancelled, in which nothing more is called.
@@ -491,10 +529,6 @@ final class ReplicaEngine: Sendable {
   /// Writes the contents of a version to an open file; returns whether the hub has them.
   func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
     guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
-    if let bytes = try await fetchAhead(version) {
-      try await write(bytes, to: handle, at: 0)
-      return true
-    }
     let ranges = try await copyKnown(item, version, to: handle)
     var (part, offset, isThere): (Int, Int64, Bool) = (-1, 0, true)
     try await client.contents(
@@ -587,7 +621,7 @@ final class ReplicaEngine: Sendable {
         continue
       }
       do {
-        try await call { library, _ in try library.requireRoom(forContents: wanted) }
+        try await call { library, _ in try library.requireRoom(forContents: Int64(wanted.range.count)) }
         try await fetch(wanted)
       } catch let error as SheafError where error.kind == .noSpace {
         // It is tried again when something changes; everything else goes on.
@@ -702,28 +736,27 @@ final class ReplicaEngine: Sendable {
     wake()
   }
 
-  /// The contents of a small version, fetched with those that the next steps need: nil where it is not small, or the hub
-  /// does not give it so.
-  private func fetchAhead(_ version: ItemVersion) async throws -> ByteBuffer? {
-    guard version.size <= FetchedContents.longest else { return nil }
-    if let bytes = ahead.take(version) { return bytes }
+  /// Fetches the contents of a small version with those that the next steps need; returns whether it is small and the hub
+  /// gives it so.
+  private func fetchAhead(_ version: ItemVersion) async throws -> Bool {
+    guard version.size <= FetchedContents.longest else { return false }
     let next = try await call { try $0.neededContents(of: $1, limit: FetchedContents.steps) }
     let small = next.filter { $0.version.size <= FetchedContents.longest }
-    var fetched: [WireID: ByteBuffer] = [:]
-    var bytes = ByteBuffer()
+    var fetched: [WireID: [UInt8]] = [:]
+    var bytes: [UInt8] = []
     try await client.contents(
       small.map { .init(item: $0.item, version: $0.version.id) }, of: subject.scope
     ) { index, some in
-      guard bytes.readableBytes + some.readableBytes <= small[index].version.size else {
+      guard Int64(bytes.count + some.readableBytes) <= small[index].version.size else {
         throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
       }
-      bytes.writeImmutableBuffer(some)
+      bytes += some.readableBytesView
     } end: { index, failure in
       if failure == nil { fetched[small[index].version.id] = bytes }
-      bytes = ByteBuffer()
+      bytes = []
     }
     ahead.keep(fetched)
-    return ahead.take(version)
+    return ahead.has(version)
   }
 
   // MARK: - Sends
@@ -765,12 +798,13 @@ final class ReplicaEngine: Sendable {
   private func send(_ waiting: [ReplicaSend]) async throws -> Bool {
     var groups: [[Send]] = []
     var inlined = 0
+    let read = try await call { library, account in try Self.contents(of: waiting.map(\.send), library, account) }
     for each in waiting {
       if each.first == each.send.serial {
         if inlined >= Self.inlineLimit { break }
         groups.append([])
       }
-      guard let send = try await filled(each.send) else {
+      guard let send = try await filled(each.send, read[each.send.serial]) else {
         // A version that is no more: what remains is compared anew.
         if groups.count == 1 {
           try await call { try $0.withdrawSends(from: each.first, of: $1) }
@@ -815,17 +849,57 @@ final class ReplicaEngine: Sendable {
     return true
   }
 
+  /// What a request has of a version.
+  private enum SentContents: Sendable {
+    case inline(Data)
+    /// Extents, once the hub has the chunks.
+    case extents
+    /// The version is no more.
+    case gone
+  }
+
+  /// The contents of the versions of some sends, by serials: of as many as a request has room for, and one more.
+  private static func contents(
+    of sends: [Send], _ library: any ReplicaLibrary, _ account: Int64
+  ) throws -> [Int64: SentContents] {
+    var (contents, length): ([Int64: SentContents], Int) = ([:], 0)
+    for send in sends where length < inlineLimit {
+      guard let version = send.version else { continue }
+      guard let reader = try library.versionReader(version.id, ofItem: send.item, of: account) else {
+        contents[send.serial] = .gone
+        continue
+      }
+      guard reader.size <= WireLimits.inlineBytes else {
+        contents[send.serial] = .extents
+        continue
+      }
+      let bytes = try [UInt8](unsafeUninitializedCapacity: Int(reader.size)) { space, count in
+        count = try library.read(reader, at: 0, into: UnsafeMutableRawBufferPointer(space))
+      }
+      length += bytes.count
+      contents[send.serial] = bytes.count == reader.size ? .inline(Data(bytes)) : .extents
+    }
+    return contents
+  }
+
   /// A send with the contents of its version, or their extents once the hub has the chunks; nil if the version is no
   /// more.
-  private func filled(_ send: Send) async throws -> Send? {
+  ///
+  /// - Parameter read: What is known of the contents; nil where they were not looked at.
+  private func filled(_ send: Send, _ read: SentContents?) async throws -> Send? {
     guard var version = send.version else { return send }
-    let id = version.id
-    guard let reader = try await call({ try $0.versionReader(id, ofItem: send.item, of: $1) }) else { return nil }
+    let known =
+      if let read { read } else {
+        try await call { library, account in try Self.contents(of: [send], library, account)[send.serial] }
+      }
     var send = send
-    let first = try await read(reader, at: 0)
-    if first.readableBytes < Self.piece, first.readableBytes <= WireLimits.inlineBytes {
-      version.contents = Data(first.readableBytesView)
-    } else {
+    switch known {
+    case .gone, nil: return nil
+    case .inline(let bytes): version.contents = bytes
+    case .extents:
+      let id = version.id
+      let item = send.item
+      guard let reader = try await call({ try $0.versionReader(id, ofItem: item, of: $1) }) else { return nil }
       version.extents = try await upload(reader, version, of: send.item)
     }
     send.version = version

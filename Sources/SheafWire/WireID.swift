@@ -2,37 +2,82 @@ public import Foundation
 
 /// The id of an item or a version: a UUID, in JSON in lower case.
 public struct WireID: Hashable, Sendable, Codable, CustomStringConvertible {
-  public let bytes: [UInt8]
+  // In the order of the bytes, so that comparing these compares those.
+  private let high: UInt64
+  private let low: UInt64
+
+  public var bytes: [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: 16) { bytes, count in
+      for index in 0..<16 { bytes[index] = byte(index) }
+      count = 16
+    }
+  }
+
+  private func byte(_ index: Int) -> UInt8 {
+    UInt8(truncatingIfNeeded: (index < 8 ? high : low) >> UInt64(56 - index % 8 * 8))
+  }
+
+  private init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
 
   /// - Returns: nil where there are not 16 bytes.
   public init?(bytes: [UInt8]) {
     guard bytes.count == 16 else { return nil }
-    self.bytes = bytes
+    self = bytes.withUnsafeBytes { Self($0) }
   }
 
-  public init(_ uuid: UUID) { bytes = withUnsafeBytes(of: uuid.uuid) { [UInt8]($0) } }
+  public init(_ uuid: UUID) { self = withUnsafeBytes(of: uuid.uuid) { Self($0) } }
+
+  private init(_ bytes: UnsafeRawBufferPointer) {
+    high = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+    low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+  }
 
   /// A new one.
   public init() { self.init(UUID()) }
 
-  /// - Returns: nil where it is no UUID in its usual form.
+  /// - Returns: nil where it is no UUID in its usual form, with digits in upper or lower case.
   public init?(_ text: String) {
-    guard text.utf8.count == 36, let uuid = UUID(uuidString: text) else { return nil }
-    self.init(uuid)
-    // Foundation takes hyphens at other places, too.
-    guard description == text.lowercased() else { return nil }
+    var text = text
+    let id: WireID? = text.withUTF8 { digits in
+      guard digits.count == 36 else { return nil }
+      var (high, low, count): (UInt64, UInt64, Int) = (0, 0, 0)
+      for (index, digit) in digits.enumerated() {
+        if Self.hyphens.contains(index) {
+          guard digit == UInt8(ascii: "-") else { return nil }
+          continue
+        }
+        let isUpper = (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(digit)
+        guard let value = Hexadecimal.value(isUpper ? digit | 0x20 : digit) else { return nil }
+        if count < 16 { high = high << 4 | UInt64(value) } else { low = low << 4 | UInt64(value) }
+        count += 1
+      }
+      return WireID(high: high, low: low)
+    }
+    guard let id else { return nil }
+    self = id
   }
 
+  /// Where a UUID has its hyphens.
+  private static let hyphens = [8, 13, 18, 23]
+
   /// The folder `Documents`, which every zone has.
-  public static let root = WireID(UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
+  public static let root = WireID(high: 0, low: 0)
 
   public var description: String {
-    var text = ""
-    for (index, byte) in bytes.enumerated() {
-      if [4, 6, 8, 10].contains(index) { text += "-" }
-      text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    String(unsafeUninitializedCapacity: 36) { digits in
+      var end = 0
+      for index in 0..<16 {
+        if Self.hyphens.contains(end) {
+          digits[end] = UInt8(ascii: "-")
+          end += 1
+        }
+        Hexadecimal.write(byte(index), to: digits, &end)
+      }
+      return end
     }
-    return text
   }
 
   public init(from decoder: any Decoder) throws {
@@ -51,7 +96,9 @@ public struct WireID: Hashable, Sendable, Codable, CustomStringConvertible {
 
 extension WireID: Comparable {
   /// By their bytes.
-  public static func < (left: WireID, right: WireID) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+  public static func < (left: WireID, right: WireID) -> Bool {
+    left.high == right.high ? left.low < right.low : left.high < right.high
+  }
 }
 
 /// The SHA-256 of a chunk, in JSON as 64 hexadecimal digits in lower case.
@@ -66,25 +113,24 @@ public struct ChunkHash: Hashable, Sendable, Codable, CustomStringConvertible {
 
   /// - Returns: nil where it is anything but 64 digits.
   public init?(_ text: String) {
-    let digits = Array(text.utf8)
-    guard digits.count == 64 else { return nil }
-    var bytes: [UInt8] = []
-    for index in stride(from: 0, to: 64, by: 2) {
-      guard let high = Self.value(digits[index]), let low = Self.value(digits[index + 1]) else { return nil }
-      bytes.append(high << 4 | low)
+    var text = text
+    let bytes: [UInt8]? = text.withUTF8 { digits in
+      guard digits.count == 64 else { return nil }
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(32)
+      for index in stride(from: 0, to: 64, by: 2) {
+        guard let high = Hexadecimal.value(digits[index]), let low = Hexadecimal.value(digits[index + 1]) else {
+          return nil
+        }
+        bytes.append(high << 4 | low)
+      }
+      return bytes
     }
+    guard let bytes else { return nil }
     self.bytes = bytes
   }
 
-  private static func value(_ digit: UInt8) -> UInt8? {
-    switch digit {
-    case 48...57: digit - 48
-    case 97...102: digit - 87
-    default: nil
-    }
-  }
-
-  public var description: String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+  public var description: String { Hexadecimal.text(of: bytes) }
 
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()

@@ -103,7 +103,7 @@ import Testing
           try machine.write(Array((texts[needed.item] ?? "").utf8), to: handle)
           contents = handle
         }
-        #expect(try library.carryOut(number, step, of: share.account, contents: contents))
+        #expect(try library.carryOut(number, step, of: share.account, contents: contents.map { .file($0) }))
         if let contents { try library.release(contents) }
       }
       throw LibraryMachine.Broken(description: "comes to no rest")

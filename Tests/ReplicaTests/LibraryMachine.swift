@@ -223,17 +223,23 @@ final class LibraryMachine {
     _ hub: inout SimulatedHub, losesAnswer: Bool, doubles: Bool, limit: Int, _ stage: inout String
   ) throws -> Bool {
     if let (number, step) = try library.step(of: account) {
-      var contents: UInt64?
+      var contents: ReceivedContents?
+      var handle: UInt64?
       if let needed = try library.needsContents(step, of: account) {
         if losesAnswer { return true }
         // A hub that went back may have them no more.
         if let text = hub.text(needed.version.id) {
-          let handle = try library.beginContents(of: account)
-          contents = handle
-          try write(Array(text.utf8), to: handle)
+          if number.isMultiple(of: 2) {
+            contents = .bytes(Array(text.utf8))
+          } else {
+            let file = try library.beginContents(of: account)
+            handle = file
+            try write(Array(text.utf8), to: file)
+            contents = .file(file)
+          }
         }
       }
-      defer { if let contents { try? library.release(contents) } }
+      defer { if let handle { try? library.release(handle) } }
       stage = "\(step)".replacing("SheafReplica.", with: "").replacing("SheafWire.", with: "")
       _ = try library.carryOut(number, step, of: account, contents: contents)
       return true
@@ -340,7 +346,7 @@ final class LibraryMachine {
         let handle = version.size > 0 && fetches ? try library.beginContents(of: account) : nil
         defer { if let handle { try? library.release(handle) } }
         if let handle { try write(Array((hub.text(version.id) ?? "").utf8), to: handle) }
-        try library.addVersion(version, to: due, of: account, contents: handle)
+        try library.addVersion(version, to: due, of: account, contents: handle.map { .file($0) })
       }
       if missing.count <= 2 { try library.finishHistory(due, list, of: account) }
       return true
@@ -412,9 +418,10 @@ final class LibraryMachine {
 
   /// Saves a text under a name of a folder, in place.
   func save(_ text: String, _ parent: Int64, _ name: String, _ caller: Caller) throws {
-    let (attributes, handle, isNew) = try library.create(
-      parent, Array(name.utf8), mode: 0o644, flags: O_WRONLY, caller)
-    _ = isNew
+    // What was moved to the name of a backup is fetched before.
+    let (attributes, handle, _) = try whenHere {
+      try library.create(parent, Array(name.utf8), mode: 0o644, flags: O_WRONLY, caller)
+    }
     _ = try library.setAttributes(attributes.ino, .init(size: 0), handle: handle, caller)
     try write(Array(text.utf8), to: handle)
     try library.flush(handle)

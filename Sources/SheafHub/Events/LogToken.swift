@@ -19,6 +19,6 @@ package struct LogToken: Hashable, Sendable {
   }
 
   package var text: String {
-    SharedToken.hex(withUnsafeBytes(of: number.bigEndian) { Array($0) } + mark)
+    Hexadecimal.text(of: withUnsafeBytes(of: number.bigEndian) { Array($0) } + mark)
   }
 }

@@ -66,7 +66,7 @@ private struct AccountFileWriter {
 
   /// Writes the end; nothing comes after it.
   mutating func end() throws {
-    let text = hash.finalize().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let text = Hexadecimal.text(of: hash.finalize())
     try line(AccountFile.End(rows: rows, sha256: text))
     try file.write(contentsOf: buffer)
     try file.synchronize()

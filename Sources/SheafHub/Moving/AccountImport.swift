@@ -162,7 +162,7 @@ private struct AccountFileReader {
   }
 
   private mutating func finish(_ end: AccountFile.End) throws {
-    let text = hash.finalize().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let text = Hexadecimal.text(of: hash.finalize())
     guard end.rows == rows, end.sha256 == text, try line() == nil else {
       throw Self.damaged("it is not what was written")
     }

@@ -327,6 +327,6 @@ extension InboxNote {
       ]
     }
     let digest = SHA256.hash(data: Array(words.joined(separator: "\0").utf8))
-    return digest.prefix(12).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    return Hexadecimal.text(of: digest.prefix(12))
   }
 }

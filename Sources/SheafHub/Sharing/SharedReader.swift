@@ -131,7 +131,7 @@ struct SharedReader {
       for row in rows {
         let child = try item(StoredZone.id(row.blob(1))).map { try state($0.row, $0.standing) }
         guard room.take(child?.wireBytes ?? 0) else {
-          return SharedFolderPage(items: items, next: SharedToken.hex(last))
+          return SharedFolderPage(items: items, next: Hexadecimal.text(of: last))
         }
         last = try row.blob(0)
         if let child { items.append(child) }

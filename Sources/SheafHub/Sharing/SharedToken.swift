@@ -36,11 +36,7 @@ package struct SharedToken: Hashable, Sendable {
 
   package var text: String {
     let numbers = [number, since].flatMap { number in withUnsafeBytes(of: number.bigEndian) { Array($0) } }
-    return Self.hex(numbers + mark + change.bytes)
-  }
-
-  static func hex(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    return Hexadecimal.text(of: numbers + mark + change.bytes)
   }
 
   /// The bytes of hexadecimal digits in lower case; nil for any other text.

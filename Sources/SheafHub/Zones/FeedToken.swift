@@ -26,6 +26,6 @@ package struct FeedToken: Hashable, Sendable {
   }
 
   package var text: String {
-    SharedToken.hex(withUnsafeBytes(of: number.bigEndian) { Array($0) } + epoch + change.bytes)
+    Hexadecimal.text(of: withUnsafeBytes(of: number.bigEndian) { Array($0) } + epoch + change.bytes)
   }
 }

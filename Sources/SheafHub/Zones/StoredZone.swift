@@ -93,7 +93,7 @@ struct StoredZone: ZoneReader {
     return ItemRow(
       item: try id(row.blob(0)), kind: kind, number: try row.integer(1), device: try row.text(2),
       others: try row.integer(3), deleted: try row.optionalInteger(5), places: try decoded(row.text(6)), mode: mode,
-      mtime: try row.integer(8), target: try row.optionalBlob(9), attributes: try decoded(row.text(10)),
+      mtime: try row.integer(8), target: try row.optionalBlob(9), attributes: try attributes(row.text(10)),
       version: try row.optionalBlob(11).map(id), versions: try row.integer(12),
       copyOf: try row.optionalBlob(13).map(id))
   }
@@ -110,6 +110,13 @@ struct StoredZone: ZoneReader {
       base: try row.optionalBlob(first + 3).map(id), cause: cause, time: try row.integer(first + 5),
       arrived: try row.integer(first + 6), size: try row.integer(first + 7), digest: try row.blob(first + 8),
       author: try author.flatMap { try row.optionalText($0) })
+  }
+
+  /// The JSON of no attributes, as most items have them.
+  private static let noAttributes = "{}"
+
+  private static func attributes(_ text: String) throws -> [String: Data] {
+    text == noAttributes ? [:] : try decoded(text)
   }
 
   static func decoded<T: Decodable>(_ text: String) throws -> T {
@@ -187,7 +194,8 @@ struct StoredZone: ZoneReader {
         .text(zone), .blob(row.item.bytes), .integer(number), .text(device), .integer(others),
         .text(row.kind.rawValue), .optional(row.deleted), .text(try Self.encoded(row.places)),
         .integer(Int64(row.mode)), .integer(row.mtime), .optional(row.target),
-        .text(try Self.encoded(row.attributes)), .optional(row.version?.bytes), .integer(row.versions),
+        .text(row.attributes.isEmpty ? Self.noAttributes : try Self.encoded(row.attributes)),
+        .optional(row.version?.bytes), .integer(row.versions),
         .optional(row.copyOf?.bytes),
       ])
     if row.isDeleted { return }

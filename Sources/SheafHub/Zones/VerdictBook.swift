@@ -14,9 +14,7 @@ package struct SendDigest: Hashable, Sendable {
     // These may come in one way, and then in the other.
     asked.version?.contents = nil
     asked.version?.extents = []
-    text = SHA256.hash(data: Data(try StoredZone.encoded(asked).utf8)).prefix(16).map {
-      String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
-    }.joined()
+    text = Hexadecimal.text(of: SHA256.hash(data: Data(try StoredZone.encoded(asked).utf8)).prefix(16))
   }
 }
 

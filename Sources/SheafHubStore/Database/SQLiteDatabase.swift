@@ -156,7 +156,9 @@ package final class SQLiteDatabase: Database {
     var outcomes: [Result<@Sendable () -> Void, any Error>] = []
     do {
       try database.inTransaction(.immediate) {
-        for write in group {
+        // Alone, a write needs no transaction of its own in this one.
+        if group.count == 1 { outcomes.append(.success(try group[0].run(database))) }
+        for write in group where group.count > 1 {
           var outcome: Result<@Sendable () -> Void, any Error>?
           do {
             try database.inSavepoint {

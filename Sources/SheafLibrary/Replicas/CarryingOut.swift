@@ -17,7 +17,7 @@ extension Library {
   /// The next step of a plan.
   package func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)? {
     try locked {
-      try read { try $0.replicaStep(of: account) }.map { ($0.number, try ReplicaJSON.decode($0.step)) }
+      try read { try $0.replicaStep(of: account) }.map { ($0.number, try replicaTexts.decode($0.step)) }
     }
   }
 
@@ -45,11 +45,11 @@ extension Library {
   /// The versions whose contents the next steps need, if they are not here.
   package func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)] {
     let steps = try locked { try read { try $0.replicaSteps(of: account, limit: limit) } }
-    return try steps.compactMap { try needsContents(ReplicaJSON.decode($0), of: account) }
+    return try steps.compactMap { try needsContents(replicaTexts.decode($0), of: account) }
   }
 
-  /// Opens a file without a name for the contents of a version, to be written and handed to
-  /// ``carryOut(_:_:of:contents:)``, and released in any case.
+  /// Opens a file without a name for the contents of a version, to be written and handed on as
+  /// ``ReceivedContents/file(_:)``, and released in any case.
   package func beginContents(of account: Int64) throws -> UInt64 {
     let documents = try locked { try self.documents(ofConnected: account) }
     return try createNameless(documents, mode: 0o600, flags: O_RDWR, .replica(account)).handle
@@ -129,7 +129,9 @@ extension Library {
   /// - Parameter contents: The contents that ``needsContents(_:of:)`` asked for; nil also where the hub has them no more.
   /// - Returns: whether it could be done. What could not be is compared anew.
   /// - Throws: `inputOutput` and what else keeps this library from changing at all: the step is still to be done.
-  package func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool {
+  package func carryOut(
+    _ number: Int64, _ step: ReplicaStep, of account: Int64, contents: ReceivedContents?
+  ) throws -> Bool {
     var isDone = true
     var missing: WireID?
     do {
@@ -163,8 +165,8 @@ extension Library {
   /// Has what the hub has of an item shown as if it had been told now.
   private func tellAgain(_ id: WireID, _ account: Int64, _ change: Change) throws {
     var row = try change.rows.replicaItem(of: account, id.bytes)
-    guard let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }), row.news == nil else { return }
-    row.mark = try ReplicaJSON.encode(ReplicaMark.undone)
+    guard let base: ItemState = try row.base.map({ try replicaTexts.decode($0) }), row.news == nil else { return }
+    row.mark = try replicaTexts.encode(ReplicaMark.undone)
     (row.news, row.newsNumber) = (row.base, base.number)
     try change.rows.setReplicaItem(of: account, id.bytes, row)
   }
@@ -177,7 +179,7 @@ extension Library {
     }
   }
 
-  private func carryOut(_ step: ReplicaStep, of account: Int64, _ contents: UInt64?) throws {
+  private func carryOut(_ step: ReplicaStep, of account: Int64, _ contents: ReceivedContents?) throws {
     switch step {
     case .make(let item, let version): try make(item, version, contents, account)
     case .set(let item, let before, let version): try set(item, since: before, version, contents, account)
@@ -192,7 +194,9 @@ extension Library {
 
   // MARK: - Making
 
-  private func make(_ item: LocalItem, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64) throws {
+  private func make(
+    _ item: LocalItem, _ version: ItemVersion?, _ contents: ReceivedContents?, _ account: Int64
+  ) throws {
     let found = try locked { () -> (isHere: Bool, deleted: DeletedRow?)? in
       try replicaInode(item.item, of: account).map {
         ($0.row.nlink > 0, try read { [ino = $0.ino] in try $0.deleted(ino) })
@@ -230,7 +234,7 @@ extension Library {
   }
 
   private func makeAnew(
-    _ wanted: LocalItem, at place: Place, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64
+    _ wanted: LocalItem, at place: Place, _ version: ItemVersion?, _ contents: ReceivedContents?, _ account: Int64
   ) throws {
     let parent = try locked { try folder(place.parent, account).ino }
     try lockedNear([parent]) {
@@ -307,9 +311,21 @@ extension Library {
   /// No document has so many versions that another one cannot follow.
   static let highestVersion: Int64 = 1 << 51
 
-  /// The stored form of contents that were written to a file without a name; nothing where there is none.
-  func storedContents(_ handle: UInt64?, _ account: Int64, _ change: Change) throws -> StoredContent {
-    guard let handle, let inode = files[handle]?.inode, inode.isNameless else { return .empty }
+  /// The stored form of contents that came from the hub; nothing where there are none.
+  func storedContents(_ contents: ReceivedContents?, _ account: Int64, _ change: Change) throws -> StoredContent {
+    switch contents {
+    case nil: return .empty
+    case .bytes(let bytes):
+      var working = WorkingCopy(.empty)
+      try bytes.withUnsafeBytes { try working.write($0, at: 0, from: change) }
+      var content = try working.stored(in: change)
+      return try content.stored(in: change)
+    case .file(let handle): return try storedContents(ofFile: handle, account, change)
+    }
+  }
+
+  private func storedContents(ofFile handle: UInt64, _ account: Int64, _ change: Change) throws -> StoredContent {
+    guard let inode = files[handle]?.inode, inode.isNameless else { return .empty }
     let draft = inode.draft(of: account)
     try prepareNaming(inode, draft, change.time)
     guard let working = draft.working else { return .empty }
@@ -326,7 +342,7 @@ extension Library {
   // MARK: - Setting
 
   private func set(
-    _ item: LocalItem, since before: LocalItem, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64
+    _ item: LocalItem, since before: LocalItem, _ version: ItemVersion?, _ contents: ReceivedContents?, _ account: Int64
   ) throws {
     guard
       let (now, ino, setID) = try locked({ () -> (LocalItem, Int64, UInt32)? in
@@ -335,7 +351,9 @@ extension Library {
         return (now, inode.ino, inode.row.mode & 0o6000)
       }), now.kind == item.kind
     else { return }
-    try setSent(item, since: before, account)
+    if item.unsent != before.unsent {
+      try locked { try makeChange(.replica) { try setSent(item, since: before, account, $0) } }
+    }
     if item.version != before.version, now.version == before.version, let version {
       try receive(version, of: item, contents, account)
     }
@@ -366,27 +384,24 @@ extension Library {
   }
 
   /// Notes which versions the hub has by now, or has no more.
-  private func setSent(_ item: LocalItem, since before: LocalItem, _ account: Int64) throws {
+  func setSent(_ item: LocalItem, since before: LocalItem, _ account: Int64, _ change: Change) throws {
     let (sent, unsent) = (Set(before.unsent.map(\.id)), Set(item.unsent.map(\.id)))
-    guard sent != unsent else { return }
-    try locked {
-      let replica = try connected(account)
-      guard let inode = try replicaInode(item.item, of: account), let row = try self.item(of: inode) else { return }
-      let numbers = try replicaVersions(of: row, replica).numbers
-      try makeChange(.replica) { change in
-        for id in sent.symmetricDifference(unsent) {
-          guard let number = numbers[id] else { continue }
-          try change.rows.set(
-            ReplicaVersionRow(
-              number: number, uuid: id.bytes, isSent: !unsent.contains(id),
-              acknowledged: unsent.contains(id) ? nil : clock()), of: row.id)
-        }
-      }
+    guard sent != unsent, let inode = try replicaInode(item.item, of: account), let row = try self.item(of: inode)
+    else { return }
+    let numbers = try replicaVersions(of: row, connected(account)).numbers
+    for id in sent.symmetricDifference(unsent) {
+      guard let number = numbers[id] else { continue }
+      try change.rows.set(
+        ReplicaVersionRow(
+          number: number, uuid: id.bytes, isSent: !unsent.contains(id),
+          acknowledged: unsent.contains(id) ? nil : clock()), of: row.id)
     }
   }
 
   /// Gives a document the contents of a version that the hub told of, if nothing was saved here since.
-  private func receive(_ version: ItemVersion, of wanted: LocalItem, _ contents: UInt64?, _ account: Int64) throws {
+  private func receive(
+    _ version: ItemVersion, of wanted: LocalItem, _ contents: ReceivedContents?, _ account: Int64
+  ) throws {
     try locked {
       let replica = try connected(account)
       guard let inode = try replicaInode(wanted.item, of: account), inode.isRegular else { return }
@@ -497,7 +512,7 @@ extension Library {
       var tree = try ReplicaTree(self, connected(account))
       let folder = try tree.folderID(place.folder)
       let makesWay = try steps.dropFirst().contains {
-        guard case .place(let id, let places) = try ReplicaJSON.decode($0) as ReplicaStep else { return false }
+        guard case .place(let id, let places) = try replicaTexts.decode($0) as ReplicaStep else { return false }
         return id == WireID(item.uuid) && !places.contains { $0.name == place.name && $0.parent == folder }
       }
       return (free, makesWay)
@@ -685,6 +700,16 @@ extension SheafWire.ItemKind {
     case .folder: .folder
     case .symlink: .symbolicLink
     }
+  }
+}
+
+extension LocalItem {
+  /// Whether it is as it was, but that the hub has versions which it had not.
+  func isAcknowledged(_ before: LocalItem) -> Bool {
+    guard unsent.count < before.unsent.count else { return false }
+    var same = before
+    same.unsent = unsent
+    return self == same
   }
 }
 

@@ -111,7 +111,7 @@ extension Library {
       let number = try replicaVersions(of: item, replica).numbers[absent.version]
       let version = try number.flatMap { number in try read { try $0.version(item.id, number) } }
       try makeChange(.replica) { change in
-        var fetched = Content(try storedContents(handle, account, change))
+        var fetched = Content(try storedContents(.file(handle), account, change))
         guard fetched.length == absent.range.count else {
           throw SheafError(.inputOutput, subject: "contents", reason: "are not what the hub said")
         }
@@ -147,10 +147,10 @@ extension Library {
   /// Refuses contents that nobody waits for where the disk has no room for all of them: a part would fill it for nothing.
   ///
   /// - Throws: `noSpace`.
-  package func requireRoom(forContents wanted: AbsentContents) throws {
+  package func requireRoom(forContents bytes: Int64) throws {
     try locked {
-      guard store.hasRoom(for: Int64(wanted.range.count)) else {
-        throw SheafError(.noSpace, subject: "contents", reason: "\(wanted.range.count) bytes do not fit")
+      guard store.hasRoom(for: bytes) else {
+        throw SheafError(.noSpace, subject: "contents", reason: "\(bytes) bytes do not fit")
       }
     }
   }
@@ -335,7 +335,7 @@ extension Library {
   /// The current version of a document at the hub, as the replica knows it.
   private func replicaBase(of item: ItemRow, _ replica: ReplicaRow) throws -> WireID? {
     let row = try read { try $0.replicaItem(of: replica.account, item.uuid.bytes) }
-    let base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
+    let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
     return base?.version?.id
   }
 

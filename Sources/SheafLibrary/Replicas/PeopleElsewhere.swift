@@ -57,7 +57,7 @@ extension Library {
     _ kind: String, _ bytes: [UInt8], name: String, _ elsewhere: AccountRow.Elsewhere
   ) throws -> Int64 {
     let hash = bytes.withUnsafeBytes { SheafStore.ChunkHash(of: $0) }.bytes.prefix(16)
-    let digits = hash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let digits = Hexadecimal.text(of: hash)
     let key = try AccountHandle("\(digits)@\(kind)")
     if let known = accountTable.named(key) { return known.id }
     let row = AccountRow(

@@ -64,7 +64,7 @@ extension Library {
       }
       return try change.rows.set(
         ReplicaHistoryRow(
-          item: id.bytes, told: state.number, after: 0, isWhole: true, state: ReplicaJSON.encode(state)), of: account)
+          item: id.bytes, told: state.number, after: 0, isWhole: true, state: replicaTexts.encode(state)), of: account)
     }
     if var due = try change.rows.replicaHistory(of: account, id.bytes), due.state != nil {
       // It is back before all of it came to the trash: what is missing comes all the same.
@@ -73,8 +73,8 @@ extension Library {
       try change.rows.set(due, of: account)
     }
     guard let version = state.version else { return }
-    let news: ItemState? = try row.news.map { try ReplicaJSON.decode($0) }
-    let base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
+    let news: ItemState? = try row.news.map { try replicaTexts.decode($0) }
+    let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
     let former = news ?? base
     let known = former?.version?.number ?? 0
     // Of two that were told after each other, the first one is not shown any more.
@@ -96,7 +96,7 @@ extension Library {
     for verdict in verdicts {
       guard let number = verdict.sentNumber, verdict.outcome != .beside, verdict.outcome != .refused else { continue }
       let base: ItemState? = try change.rows.replicaItem(of: account, verdict.item.bytes).base.map {
-        try ReplicaJSON.decode($0)
+        try replicaTexts.decode($0)
       }
       let former = known[verdict.item] ?? base?.version?.number ?? 0
       if number > former + 1 {
@@ -146,23 +146,23 @@ extension Library {
   package func nextHistory(of account: Int64, toldBefore number: Int64) throws -> DueHistory? {
     try locked {
       guard let row = try read({ try $0.replicaHistory(of: account, toldBefore: number) }) else { return nil }
-      var due = try Self.due(row)
+      var due = try dueHistory(row)
       for _ in 0..<Self.depthLimit {
         guard let parent = due.deleted?.places.min()?.parent, parent != .root,
           try replicaInode(parent, of: account) == nil,
           let above = try read({ try $0.replicaHistory(of: account, parent.bytes) }), above.state != nil
         else { break }
-        due = try Self.due(above)
+        due = try dueHistory(above)
       }
       return due
     }
   }
 
-  private static func due(_ row: ReplicaHistoryRow) throws -> DueHistory {
+  private func dueHistory(_ row: ReplicaHistoryRow) throws -> DueHistory {
     guard let item = WireID(bytes: row.item) else { throw SheafError(.corrupt, subject: "replica") }
     return DueHistory(
       item: item, told: row.told, after: row.after, isWhole: row.isWhole,
-      deleted: try row.state.map { try ReplicaJSON.decode($0) })
+      deleted: try row.state.map { try replicaTexts.decode($0) })
   }
 
   // MARK: - Comparing
@@ -278,7 +278,7 @@ extension Library {
   /// Has an item that is not here looked at once it is, if it is still to be shown.
   private func waitUntilShown(_ due: DueHistory, _ account: Int64) throws {
     let row = try read { try $0.replicaItem(of: account, due.item.bytes) }
-    guard let news: ItemState = try row.news.map({ try ReplicaJSON.decode($0) }), !news.isDeleted else { return }
+    guard let news: ItemState = try row.news.map({ try replicaTexts.decode($0) }), !news.isDeleted else { return }
     try makeChange(.replica) { try wait(due.item, account, $0) }
   }
 
@@ -399,10 +399,10 @@ extension Library {
 
   /// Adds a version that was missing.
   ///
-  /// - Parameter contents: A file without a name that has its contents (``beginContents(of:)``); nil if it has none.
+  /// - Parameter contents: Its contents; nil if it has none.
   /// - Throws: `inputOutput` and what else keeps this library from changing.
   package func addVersion(
-    _ version: ItemVersion, to due: DueHistory, of account: Int64, contents: UInt64?
+    _ version: ItemVersion, to due: DueHistory, of account: Int64, contents: ReceivedContents?
   ) throws {
     let isHere = try locked { try replicaInode(due.item, of: account) != nil }
     if !isHere {
@@ -494,7 +494,7 @@ extension Library {
 
   /// Makes an item that was deleted at the hub, as one of the deleted here.
   private func makeDeleted(
-    _ state: ItemState, _ version: ItemVersion?, _ contents: UInt64?, _ account: Int64
+    _ state: ItemState, _ version: ItemVersion?, _ contents: ReceivedContents?, _ account: Int64
   ) throws {
     let documents = try locked { try self.documents(ofConnected: account) }
     let parent = try locked { () -> Int64 in

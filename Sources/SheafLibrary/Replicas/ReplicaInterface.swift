@@ -17,6 +17,14 @@ package struct ReplicaCounts: Hashable, Sendable {
   package let histories: Int64
 }
 
+/// Contents of a version that came from the hub.
+package enum ReceivedContents: Hashable, Sendable {
+  /// All of them.
+  case bytes([UInt8])
+  /// An open file without a name that has them (``ReplicaInterface/beginContents(of:)``).
+  case file(UInt64)
+}
+
 /// What planning came to.
 package enum ReplicaProgress: Hashable, Sendable {
   /// There are steps or sends now, or there may be more to plan.
@@ -70,12 +78,12 @@ package protocol ReplicaInterface: AnyObject, Sendable {
     _ parts: [ContentCopies.Copy], of version: WireID, ofItem id: WireID, size: Int64, to handle: UInt64,
     of account: Int64
   ) throws -> Bool
-  func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: UInt64?) throws -> Bool
+  func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: ReceivedContents?) throws -> Bool
 
   func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)]
   func take(_ absent: AbsentContents, contents handle: UInt64, of account: Int64) throws
   func wantedContents(of account: Int64, after id: Int64) throws -> (wanted: AbsentContents?, next: Int64?)
-  func requireRoom(forContents wanted: AbsentContents) throws
+  func requireRoom(forContents bytes: Int64) throws
   func freeBeyondLimit() throws
   func fetchesHistory(_ due: DueHistory, of account: Int64) throws -> Bool
 
@@ -83,7 +91,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func remove(_ request: ReplicaRequest, of account: Int64) throws
   func nextHistory(of account: Int64, toldBefore number: Int64) throws -> DueHistory?
   func compareHistory(_ due: DueHistory, with list: VersionList, of account: Int64) throws -> HistoryComparison
-  func addVersion(_ version: ItemVersion, to due: DueHistory, of account: Int64, contents: UInt64?) throws
+  func addVersion(_ version: ItemVersion, to due: DueHistory, of account: Int64, contents: ReceivedContents?) throws
   func finishHistory(_ due: DueHistory, _ list: VersionList, of account: Int64) throws
 
   func noteLogs(_ heads: [HubLogHead], of account: Int64) throws

@@ -15,7 +15,7 @@ package import SheafWire
 ///    half-done one left.
 extension Library: ReplicaInterface {
   /// Items that are looked at in one plan, with the lock held.
-  private static let planLimit = 24
+  private static let planLimit = 64
   /// Serials that are left out where one was used before.
   private static let serialLeap: Int64 = 1_000
 
@@ -141,11 +141,16 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         for state in page.items where state.item != .root {
           var row = try change.rows.replicaItem(of: account, state.item.bytes)
-          let base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
+          let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
           guard state.number >= base?.number ?? 0, state.number >= row.newsNumber ?? 0 else { continue }
           try noteHistory(of: state, after: row, account, change)
-          row.news = try ReplicaJSON.encode(state)
-          row.newsNumber = state.number
+          if let base, row.news == nil, row.mark == nil, state.isAnswered(base) {
+            // It is what this machine sent, and there is nothing to show.
+            row.base = try replicaTexts.encode(state)
+          } else {
+            row.news = try replicaTexts.encode(state)
+            row.newsNumber = state.number
+          }
           try change.rows.setReplicaItem(of: account, state.item.bytes, row)
         }
         replica.token = page.token
@@ -276,7 +281,7 @@ extension Library: ReplicaInterface {
   /// Notes that what the hub refused of an item has changed since.
   private func forgetRefusal(of id: WireID, _ account: Int64, _ change: Change) throws {
     var row = try change.rows.replicaItem(of: account, id.bytes)
-    guard let text = row.mark, case .refused = try ReplicaJSON.decode(text) as ReplicaMark else { return }
+    guard let text = row.mark, case .refused = try replicaTexts.decode(text) as ReplicaMark else { return }
     row.mark = nil
     try change.rows.setReplicaItem(of: account, id.bytes, row)
   }
@@ -295,9 +300,17 @@ extension Library: ReplicaInterface {
     }
     var reader = tree
     var number = try change.rows.lastReplicaStep(of: account)
-    for step in try ReplicaSteps.order(plan.changes, { try reader.local($0) }) {
+    var steps = try ReplicaSteps.order(
+      plan.changes, isTaken: { try reader.localOccupant(of: $0) != nil }, { try reader.local($0) })[...]
+    // What no other step comes before needs none of its own.
+    while number == 0, case .set(let item, let before, nil)? = steps.first, item.isAcknowledged(before) {
+      try setSent(item, since: before, account, change)
+      try wakeHistory(of: item.item, account, change)
+      steps.removeFirst()
+    }
+    for step in steps {
       number += 1
-      try change.rows.insertReplicaStep(of: account, number, try ReplicaJSON.encode(step))
+      try change.rows.insertReplicaStep(of: account, number, try replicaTexts.encode(step))
     }
     var replica = replica
     for group in plan.groups {
@@ -308,7 +321,7 @@ extension Library: ReplicaInterface {
         send.time = try time(of: send, account)
         send.previousName = try previousName(of: send, account)
         try change.rows.insert(
-          ReplicaSendRow(serial: send.serial, first: first, send: try ReplicaJSON.encode(send)), of: account)
+          ReplicaSendRow(serial: send.serial, first: first, send: try replicaTexts.encode(send)), of: account)
       }
     }
     try change.rows.update(replica)
@@ -323,7 +336,7 @@ extension Library: ReplicaInterface {
     var row = try change.rows.replicaItem(of: account, id.bytes)
     switch record {
     case .base(_, let state):
-      if let former: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }) {
+      if let former: ItemState = try row.base.map({ try replicaTexts.decode($0) }) {
         for place in former.places {
           try change.rows.removeReplicaName(of: account, place.parent.bytes, place.name, id.bytes)
         }
@@ -331,11 +344,11 @@ extension Library: ReplicaInterface {
       for place in state?.places ?? [] {
         try change.rows.setReplicaName(of: account, place.parent.bytes, place.name, id.bytes)
       }
-      row.base = try state.map { try ReplicaJSON.encode($0) }
+      row.base = try state.map { try replicaTexts.encode($0) }
     case .news(_, let state):
-      row.news = try state.map { try ReplicaJSON.encode($0) }
+      row.news = try state.map { try replicaTexts.encode($0) }
       row.newsNumber = state?.number
-    case .mark(_, let mark): row.mark = try mark.map { try ReplicaJSON.encode($0) }
+    case .mark(_, let mark): row.mark = try mark.map { try replicaTexts.encode($0) }
     case .alias(_, let other): row.alias = other?.bytes
     }
     try change.rows.setReplicaItem(of: account, id.bytes, row)
@@ -351,7 +364,7 @@ extension Library: ReplicaInterface {
       let rows = try read { try $0.replicaSends(of: account, limit: limit + WireLimits.sendsPerRequest) }
       var end = min(limit, rows.count)
       while end < rows.count, rows[end].first != rows[end].serial { end += 1 }
-      return try rows[..<end].map { ReplicaSend(send: try ReplicaJSON.decode($0.send), first: $0.first) }
+      return try rows[..<end].map { ReplicaSend(send: try replicaTexts.decode($0.send), first: $0.first) }
     }
   }
 
@@ -377,7 +390,7 @@ extension Library: ReplicaInterface {
       let rows = try read { try $0.replicaSends(of: account, limit: .max) }.filter { $0.serial >= first }
       try makeChange(.replica) { change in
         for row in rows {
-          let send: Send = try ReplicaJSON.decode(row.send)
+          let send: Send = try replicaTexts.decode(row.send)
           try change.rows.noteReplicaChange(of: account, send.item.bytes)
           try change.rows.removeReplicaSend(of: account, row.serial)
         }
@@ -398,7 +411,7 @@ extension Library: ReplicaInterface {
         throw SheafError(
           .invalid, subject: "hub", reason: "answers what it was not asked", advice: "see whether it is as new as this")
       }
-      let sends: [Send] = try rows.map { try ReplicaJSON.decode($0.send) }
+      let sends: [Send] = try rows.map { try replicaTexts.decode($0.send) }
       let changed = try Set(
         sends.map(\.item).filter { id in try read { try $0.hasReplicaChange(of: account, id.bytes) } })
       // What is to be given up in a share stays noted until it is: if this process ends before, it is sent once more.
@@ -416,6 +429,10 @@ extension Library: ReplicaInterface {
         }
         try noteHistories(of: verdicts, account, change)
         let notices = try record(plan, confirmed, tree, change)
+        // What the hub has as it is here need not be compared once more.
+        if try change.rows.replicaStep(of: account) == nil {
+          for id in plan.settled { try change.rows.removeReplicaChange(of: account, id.bytes) }
+        }
         // What was refused is sent again once it changes: not for what was noted just now.
         for case .mark(let id, .refused) in plan.records where !changed.contains(id) && !givenUp.contains(id) {
           try change.rows.removeReplicaChange(of: account, id.bytes)
@@ -423,6 +440,17 @@ extension Library: ReplicaInterface {
         return notices
       }
     }
+  }
+}
+
+extension ItemState {
+  /// Whether it is what the hub's verdict told of it, which says less of the version.
+  fileprivate func isAnswered(_ verdict: ItemState) -> Bool {
+    var told = verdict
+    told.places = places
+    told.version = version
+    return told == self && Set(verdict.places) == Set(places) && verdict.version?.id == version?.id
+      && verdict.version?.number == version?.number
   }
 }
 

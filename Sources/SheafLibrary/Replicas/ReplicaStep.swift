@@ -48,6 +48,7 @@ struct ReplicaSteps {
   /// Items as the changes so far leave them.
   private var items: [WireID: LocalItem?] = [:]
   private let read: (WireID) throws -> LocalItem?
+  private let isTaken: (Place) throws -> Bool
 
   // Of the changes that are gathered.
   private var removals: [ReplicaStep] = []
@@ -56,15 +57,23 @@ struct ReplicaSteps {
   private var sets: [ReplicaStep] = []
   private var placed: [LocalItem] = []
 
-  private init(_ read: @escaping (WireID) throws -> LocalItem?) { self.read = read }
+  private init(
+    _ read: @escaping (WireID) throws -> LocalItem?, isTaken: @escaping (Place) throws -> Bool
+  ) {
+    self.read = read
+    self.isTaken = isTaken
+  }
 
-  /// - Parameter read: An item as it is before the first change.
+  /// - Parameters:
+  ///   - isTaken: Whether something has a name before the first change.
+  ///   - read: An item as it is then.
   static func order(
-    _ changes: [LocalChange], _ read: @escaping (WireID) throws -> LocalItem?
+    _ changes: [LocalChange], isTaken: @escaping (Place) throws -> Bool,
+    _ read: @escaping (WireID) throws -> LocalItem?
   ) throws -> [ReplicaStep] {
-    var order = ReplicaSteps(read)
+    var order = ReplicaSteps(read, isTaken: isTaken)
     for change in changes { try order.add(change) }
-    order.flush()
+    try order.flush()
     return order.steps
   }
 
@@ -82,12 +91,12 @@ struct ReplicaSteps {
       if gone.kind == .folder { folderRemovals.append(step) } else { removals.append(step) }
       items[id] = .some(nil)
     case .identify(let id, let new, let versions):
-      flush()
+      try flush()
       steps.append(.identify(id, as: new, versions: versions))
       if let item = try item(id) { items[new] = item.identified(as: new, versions) }
       if id != new { items[id] = .some(nil) }
     case .absorb(let id, let other):
-      flush()
+      try flush()
       let (gone, whole) = (try item(id), try item(other))
       steps.append(.absorb(id, into: other, versions: (gone?.unsent ?? []).map(\.id)))
       if var whole, let gone {
@@ -97,7 +106,7 @@ struct ReplicaSteps {
       }
       items[id] = .some(nil)
     case .moveVersion(let version, let id, let other):
-      flush()
+      try flush()
       steps.append(.moveVersion(version, from: id, to: other))
       if var item = try item(id) {
         item.unsent.removeAll { $0.id == version }
@@ -118,7 +127,16 @@ struct ReplicaSteps {
     items[item.item] = item
   }
 
-  private mutating func flush() {
+  /// Whether nothing but new items get names, which nothing has: each is made under its own.
+  private func areNamesFree() throws -> Bool {
+    guard steps.isEmpty, placed.count == made.count else { return false }
+    return try made.allSatisfy { made in
+      try made.item.places.count == 1 && made.item.places.allSatisfy { try !isTaken($0) }
+    }
+  }
+
+  private mutating func flush() throws {
+    if try areNamesFree() { placed = [] }
     steps += removals
     let versions = Dictionary(made.map { ($0.item.item, $0.version) }) { $1 }
     steps += sorted(made.map(\.item)).map { .make($0, versions[$0.item] ?? nil) }

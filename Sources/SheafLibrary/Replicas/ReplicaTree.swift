@@ -38,8 +38,9 @@ struct ReplicaTree: ReplicaReader {
     if let known = remembered[id] { return known }
     let row = try library.read { try $0.replicaItem(of: replica.account, id.bytes) }
     var read = Remembered(
-      base: try row.base.map { try ReplicaJSON.decode($0) }, news: try row.news.map { try ReplicaJSON.decode($0) },
-      mark: try row.mark.map { try ReplicaJSON.decode($0) }, alias: row.alias.flatMap { WireID(bytes: $0) })
+      base: try row.base.map { try library.replicaTexts.decode($0) },
+      news: try row.news.map { try library.replicaTexts.decode($0) },
+      mark: try row.mark.map { try library.replicaTexts.decode($0) }, alias: row.alias.flatMap { WireID(bytes: $0) })
     if case .refused = read.mark, changed.contains(id) { read.mark = nil }
     remembered[id] = read
     return read
@@ -233,9 +234,9 @@ extension Library {
   func versionsBeingSent(of item: ItemRow) throws -> Set<Int64> {
     guard let replica = try read({ try $0.replica(item.owner) }) else { return [] }
     let sends: [Send] = try read { try $0.replicaSends(of: item.owner, limit: .max) }.map {
-      try ReplicaJSON.decode($0.send)
+      try replicaTexts.decode($0.send)
     }
-    let steps: [ReplicaStep] = try read { try $0.replicaSteps(of: item.owner) }.map { try ReplicaJSON.decode($0) }
+    let steps: [ReplicaStep] = try read { try $0.replicaSteps(of: item.owner) }.map { try replicaTexts.decode($0) }
     let ids = sends.compactMap(\.version?.id) + steps.flatMap(\.versions)
     if ids.isEmpty { return [] }
     let numbers = try replicaVersions(of: item, replica).numbers
@@ -286,24 +287,4 @@ extension SheafModel.VersionCause {
 
 extension SheafWire.VersionCause {
   var local: SheafModel.VersionCause { SheafModel.VersionCause(rawValue: rawValue) ?? .save }
-}
-
-/// The form in which the library's file holds what a replica remembers.
-enum ReplicaJSON {
-  static func encode(_ value: some Encodable) throws -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return String(decoding: try encoder.encode(value), as: UTF8.self)
-  }
-
-  /// - Throws: `corrupt`.
-  static func decode<Value: Decodable>(_ text: String) throws -> Value {
-    do {
-      return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
-    } catch {
-      throw SheafError(
-        .corrupt, subject: "replica", reason: "a row says something else than a replica writes",
-        advice: "run sheaf check")
-    }
-  }
 }

@@ -66,9 +66,9 @@ extension Library {
     guard state.item != .root else { return }
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
     try noteHistory(of: state, after: row, account, change)
-    let mark: ReplicaMark? = try row.mark.map { try ReplicaJSON.decode($0) }
-    var base: ItemState? = try row.base.map { try ReplicaJSON.decode($0) }
-    let news: ItemState? = try row.news.map { try ReplicaJSON.decode($0) }
+    let mark: ReplicaMark? = try row.mark.map { try replicaTexts.decode($0) }
+    var base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
+    let news: ItemState? = try row.news.map { try replicaTexts.decode($0) }
     if let former = base, news?.isPurged ?? false, try replicaInode(state.item, of: account) == nil {
       // It left, is destroyed here and came back before anything was planned. Nobody here deleted it.
       for place in former.places {
@@ -80,7 +80,7 @@ extension Library {
       // What is to be shown again stays news.
       if mark != .undone { (row.news, row.newsNumber) = (nil, nil) }
     } else {
-      (row.news, row.newsNumber) = (try ReplicaJSON.encode(state), state.number)
+      (row.news, row.newsNumber) = (try replicaTexts.encode(state), state.number)
     }
     try change.rows.setReplicaItem(of: account, state.item.bytes, row)
   }
@@ -88,7 +88,7 @@ extension Library {
   /// The state of an item that is in the share no more; nil where this library does not know it.
   private func departed(_ id: WireID, of account: Int64) throws -> ItemState? {
     let row = try read { try $0.replicaItem(of: account, id.bytes) }
-    guard var state: ItemState = try (row.news ?? row.base).map({ try ReplicaJSON.decode($0) }) else { return nil }
+    guard var state: ItemState = try (row.news ?? row.base).map({ try replicaTexts.decode($0) }) else { return nil }
     (state.isDeleted, state.isPurged, state.version) = (true, true, nil)
     state.number = max(state.number, row.newsNumber ?? 0)
     return state
@@ -98,7 +98,7 @@ extension Library {
   package func isSharedFolder(_ item: WireID, in share: FollowedShare) throws -> Bool {
     try locked {
       let row = try read { try $0.replicaItem(of: share.account, item.bytes) }
-      let state: ItemState? = try (row.news ?? row.base).map { try ReplicaJSON.decode($0) }
+      let state: ItemState? = try (row.news ?? row.base).map { try replicaTexts.decode($0) }
       return state?.kind == .folder
     }
   }
@@ -115,8 +115,8 @@ extension Library {
   private func tellAgain(_ item: WireID, in share: FollowedShare) throws -> Bool {
     try locked { () -> Bool in
       var row = try read { try $0.replicaItem(of: share.account, item.bytes) }
-      guard let base: ItemState = try row.base.map({ try ReplicaJSON.decode($0) }) else { return false }
-      row.mark = try ReplicaJSON.encode(ReplicaMark.undone)
+      guard let base: ItemState = try row.base.map({ try replicaTexts.decode($0) }) else { return false }
+      row.mark = try replicaTexts.encode(ReplicaMark.undone)
       if row.news == nil { (row.news, row.newsNumber) = (row.base, base.number) }
       let undone = row
       try makeChange(.replica) { try $0.rows.setReplicaItem(of: share.account, item.bytes, undone) }

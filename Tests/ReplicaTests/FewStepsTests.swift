@@ -1,0 +1,147 @@
+import Foundation
+import SheafModel
+import SheafReplica
+import SheafWire
+import Testing
+
+@testable import SheafLibrary
+
+/// A machine with thousands of new documents does nothing twice: what the hub has done needs no step and no second
+/// comparison, and what it told is made under its name at once.
+@Suite struct FewStepsTests {
+  /// Names of the steps that a machine carried out since a place in its stages.
+  private static func steps(_ machine: LibraryMachine, from start: Int) -> [String] {
+    machine.stages[start...].compactMap { stage in
+      ["make", "set", "place", "delete"].first { stage.hasPrefix($0 + "(") }
+    }
+  }
+
+  private static func isAtRest(_ machine: LibraryMachine) throws -> Bool {
+    let counts = try machine.library.replicaCounts(machine.account)
+    return counts == ReplicaCounts(changes: 0, saves: 0, sends: 0, news: 0, histories: 0)
+  }
+
+  @Test func whatWasSentIsNotLookedAtAgain() throws {
+    try LibraryStory.tell { story in
+      try story.sync()
+      for folder in ["a", "b"] {
+        try story.laptop.makeFolder(folder)
+        for name in ["one", "two", "three"] { try story.laptop.save("\(folder) \(name)", at: "\(folder)/\(name)") }
+      }
+      let start = story.laptop.stages.count
+      story.laptop.rest()
+      var counts = try story.laptop.library.replicaCounts(story.laptop.account)
+      while counts.changes > 0 || counts.sends > 0 {
+        #expect(try story.laptop.step(&story.hub, losesAnswer: false))
+        counts = try story.laptop.library.replicaCounts(story.laptop.account)
+      }
+      // All is settled by the verdicts, before the feed tells of it.
+      #expect(try Self.isAtRest(story.laptop))
+      let replica = try #require(try story.laptop.library.replica(story.laptop.account))
+      let page = story.hub.page(after: replica.read, limit: 100)
+      #expect(page.items.count >= 6)
+      try story.laptop.library.note(
+        FeedPage(items: page.items, token: "\(story.hub.epoch)", hasMore: false), of: story.laptop.account)
+      #expect(try Self.isAtRest(story.laptop))
+      #expect(Self.steps(story.laptop, from: start).isEmpty)
+      // What the verdicts did not say is known.
+      let one = try #require(try story.laptop.id("a/one"))
+      let base = try story.laptop.library.locked {
+        var tree = try ReplicaTree(story.laptop.library, replica)
+        return try tree.base(one)
+      }
+      #expect(base?.version?.size == 5 && base == page.items.first { $0.item == one })
+      try story.sync()
+    }
+  }
+
+  /// What was changed between the send and its verdict is sent.
+  @Test func whatWasChangedMeanwhileIsSent() throws {
+    try LibraryStory.tell { story in
+      try story.laptop.save("one", at: "trip.md")
+      try story.laptop.save("one", at: "list.md")
+      story.laptop.rest()
+      while try story.laptop.library.sends(of: story.laptop.account, limit: 10).isEmpty {
+        #expect(try story.laptop.step(&story.hub, losesAnswer: false))
+      }
+      try story.laptop.save("two", at: "trip.md")
+      try story.laptop.move("list.md", to: "moved.md")
+      try story.sync()
+      #expect(try story.text("trip.md") == "two")
+      #expect(story.paths == ["moved.md", "trip.md"])
+      let id = try #require(try story.desktop.id("trip.md"))
+      #expect(try story.desktop.history(of: id).values.map(\.text).sorted() == ["one", "two"])
+    }
+  }
+
+  @Test func whatIsNewIsMadeUnderItsNameAtOnce() throws {
+    try LibraryStory.tell { story in
+      try story.sync()
+      try story.laptop.makeFolder("a")
+      try story.laptop.makeFolder("a/b")
+      for name in ["one", "two"] { try story.laptop.save(name, at: "a/b/\(name)") }
+      try story.laptop.makeLink("a/link", to: "b/one")
+      try story.connect(story.laptop)
+      let start = story.desktop.stages.count
+      try story.connect(story.desktop)
+      #expect(Self.steps(story.desktop, from: start) == Array(repeating: "make", count: 5))
+      try story.sync()
+    }
+  }
+
+  /// Names that something has are given last, when what had them was moved.
+  @Test func namesThatAreTakenAreGivenLast() throws {
+    try LibraryStory.tell { story in
+      try story.laptop.save("old", at: "trip.md")
+      try story.laptop.save("kept", at: "trip (2).md")
+      try story.sync()
+      try story.laptop.move("trip.md", to: "former.md")
+      try story.laptop.move("trip (2).md", to: "kept.md")
+      for (text, path) in [("new", "trip.md"), ("other", "trip (2).md"), ("third", "free.md")] {
+        try story.laptop.save(text, at: path)
+      }
+      try story.sync()
+      #expect(story.paths == ["former.md", "free.md", "kept.md", "trip (2).md", "trip.md"])
+      #expect(try story.text("trip.md") == "new" && story.text("trip (2).md") == "other")
+      #expect(try story.text("former.md") == "old" && story.text("kept.md") == "kept")
+    }
+  }
+
+  /// A program takes the name between the plan and its step: the document is beside it, and the hub hears of both.
+  @Test func aNameThatIsTakenMeanwhile() throws {
+    try LibraryStory.tell { story in
+      try story.sync()
+      try story.laptop.save("from the laptop", at: "trip.md")
+      try story.connect(story.laptop)
+      while try story.desktop.library.step(of: story.desktop.account) == nil {
+        #expect(try story.desktop.step(&story.hub, losesAnswer: false))
+      }
+      try story.desktop.save("from the desktop", at: "trip.md")
+      try story.sync()
+      let texts = try story.paths.map { try story.text($0) }
+      #expect(Set(texts) == ["from the laptop", "from the desktop"] && story.paths.count == 2)
+    }
+  }
+
+  /// Kept values are those that a process which just began reads.
+  @Test func keptTextsSayWhatTheFileSays() throws {
+    let texts = ReplicaTexts()
+    for seed in 0..<1_500 as Range<Int64> {
+      var state = ItemState(
+        number: seed, item: WireID(), kind: .document, isDeleted: false,
+        places: [Place(parent: .root, name: [0x61, 0xFF, UInt8(1 + seed % 255)].filter { $0 != 0x2F })], mode: 0o644,
+        mtime: .max - seed, target: nil, attributes: ["user.a": Data([0, 255])], version: nil, copyOf: nil)
+      if seed % 2 == 0 {
+        state.version = ItemVersion(
+          id: WireID(), number: 1, base: nil, cause: .save, time: .min, arrived: 0, size: seed)
+      }
+      let text = try texts.encode(state)
+      let (kept, read): (ItemState, ItemState) = (try texts.decode(text), try ReplicaTexts().decode(text))
+      #expect(kept == state && read == state)
+    }
+    // Another type of the same text is not taken for it.
+    let mark = try texts.encode(ReplicaMark.undone)
+    #expect(throws: SheafError.self) { _ = try texts.decode(mark) as ItemState }
+    #expect(try texts.decode(mark) as ReplicaMark == .undone)
+  }
+}
