@@ -51,6 +51,29 @@ import Testing
     }
   }
 
+  /// A document is deleted here while a save of it is on its way, after another one: it comes back, since another machine
+  /// changed it, and that save is still to be sent. Else nobody would have it once the machine frees its contents.
+  @Test func whatWasSavedBeforeItWasDeletedIsSentWhenItComesBack() throws {
+    try LibraryStory.tell { story in
+      try story.laptop.save("one\ntwo\nthree\n", at: "trip.md")
+      try story.sync()
+      let id = try #require(try story.laptop.id("trip.md"))
+      try story.desktop.save("one\ntwo\nTHREE\n", at: "trip.md")
+      try story.connect(story.desktop)
+      try story.laptop.save("ONE\ntwo\nthree\n", at: "trip.md")
+      story.laptop.rest()
+      while try story.laptop.library.sends(of: story.laptop.account, limit: 10).isEmpty {
+        #expect(try story.laptop.step(&story.hub, losesAnswer: false))
+      }
+      try story.laptop.save("last before it was deleted\n", at: "trip.md")
+      try story.laptop.remove("trip.md")
+      try story.sync()
+      #expect(story.hub.texts.contains("last before it was deleted\n"))
+      #expect(story.paths.contains("trip.md") && story.paths.count <= 2, "\(story.paths)")
+      #expect(try story.desktop.id("trip.md") == id)
+    }
+  }
+
   /// Until it is closed, the machine shows what the program wrote, and has nothing to do.
   @Test(arguments: [false, true])
   func whatAProgramWritesWaitsForItsEndAndIsComparedThen(_ appends: Bool) throws {

@@ -221,7 +221,12 @@ extension Library {
         return try tree.local(item.item)
       })
     else { throw SheafError(.notFound) }
-    try set(item, since: now, version, contents, account)
+    var wanted = item
+    // What was saved here before it was deleted, and not sent, the hub does not have. It is shown until it was sent.
+    wanted.unsent = now.unsent
+    try set(wanted, since: now, version, contents, account)
+    guard !now.unsent.isEmpty, let version else { return }
+    try locked { try makeChange(.replica) { try noteUnseen(version, of: item.item, told: 0, account, $0) } }
   }
 
   /// The folder that an id names.
