@@ -321,6 +321,61 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: fixture.folder)
   }
 
+  /// The pages of the list of tables, behind the first one (SQLite file format, 1.6).
+  private func pagesOfList(_ data: Data) throws -> [Int] {
+    let number = { (place: Int, count: Int) in data[place..<(place + count)].reduce(0) { $0 << 8 | Int($1) } }
+    try #require(data[100] == 0x05)
+    let cells = (0..<number(103, 2)).map { number(112 + 2 * $0, 2) }
+    return cells.map { number($0, 4) } + [number(108, 4)]
+  }
+
+  /// SQLite takes no table of such a list. One row costs no more than its own table.
+  @Test(arguments: ["bit of a header", "pointer", "statement", "column", "bytes"])
+  func oneRowOfTheListOfTablesIsDamaged(_ damage: String) throws {
+    let people = try made()
+    let path = people.library.location.path
+    let sound = try Data(contentsOf: URL(fileURLWithPath: path))
+    let pages = try pagesOfList(sound)
+    let all = try repair(people, "all").report
+    var random = Random(state: Self.seed)
+    var (refused, whole, rounds) = (0, 0, 0)
+    while refused < 12 {
+      rounds += 1
+      try #require(rounds < 400, "\(damage) is no damage")
+      var damaged = sound
+      let start = (pages.randomElement(using: &random)! - 1) * 4096
+      let count = Int(damaged[start + 3]) << 8 | Int(damaged[start + 4])
+      let pointer = start + 8 + 2 * Int.random(in: 0..<count, using: &random)
+      let cell = start + (Int(damaged[pointer]) << 8 | Int(damaged[pointer + 1]))
+      switch damage {
+      case "bit of a header":
+        damaged[start + Int.random(in: 0..<8, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case "pointer":
+        damaged[pointer + Int.random(in: 0..<2, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case "column":
+        damaged[cell + Int.random(in: 0..<10, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case "statement": damaged[cell + Int.random(in: 40..<70, using: &random)] = 0xFF
+      default:
+        let length = Int.random(in: 1..<200, using: &random)
+        let offset = start + Int.random(in: 8..<(4096 - length), using: &random)
+        for index in offset..<(offset + length) { damaged[index] = UInt8.random(in: 0...255, using: &random) }
+      }
+      try damaged.write(to: URL(fileURLWithPath: path))
+      guard try Self.isRefused(path) else { continue }
+      refused += 1
+      let (report, location) = try repair(people, "saved\(refused)")
+      #expect(report.problems == [], "seed \(Self.seed), \(damage), \(refused)")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == damaged)
+      let library = try Library.open(location) { people.clock.now }
+      #expect(try library.check { _ in }.problems == [], "seed \(Self.seed), \(damage), \(refused)")
+      if report.documents == all.documents, report.versions == all.versions { whole += 1 }
+      try library.close()
+    }
+    // Most tables have a row of which nothing is lost, or say nothing of documents.
+    #expect(whole >= 5, "seed \(Self.seed), \(damage): \(whole) of \(refused) are whole")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// A row whose key is damaged is nobody else's row, and takes no other one along. An index knows the number.
   @Test(arguments: ["inodes", "items", "chunks", "versions"], [true, false])
   func aRowOfAnotherNumberIsNoOthers(_ table: String, _ hasIndex: Bool) throws {
@@ -453,6 +508,17 @@ struct RepairTests {
     guard case .nodes(let nodes) = try StoredContent(encoded: bytes) else { return 0 }
     #expect(nodes.count > 1)
     return nodes.last?.chunk ?? 0
+  }
+
+  /// Whether SQLite reads nothing of a file.
+  private static func isRefused(_ library: String) throws -> Bool {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+    process.arguments = [library, "SELECT count(*) FROM sqlite_schema"]
+    (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+    try process.run()
+    process.waitUntilExit()
+    return process.terminationStatus != 0
   }
 
   private static func sqlite(_ library: String, _ statement: String) throws -> String {

@@ -93,6 +93,7 @@ extension Store {
     _ copy: String, of path: String, to destination: String, _ destinationLockPath: String
   ) throws -> [String] {
     var losses: [String] = []
+    try TableList.mend(copy)
     if access(copy + recordSuffix, F_OK) == 0 {
       do {
         try CrashRecovery.run(
