@@ -9,6 +9,21 @@ package enum Hexadecimal {
     }
   }
 
+  /// - Returns: nil where the text is empty, or anything else than two such digits for each byte.
+  package static func bytes(of text: String) -> [UInt8]? {
+    var text = text
+    return text.withUTF8 { digits in
+      guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { return nil }
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(digits.count / 2)
+      for index in stride(from: 0, to: digits.count, by: 2) {
+        guard let high = value(digits[index]), let low = value(digits[index + 1]) else { return nil }
+        bytes.append(high << 4 | low)
+      }
+      return bytes
+    }
+  }
+
   /// Writes the digits of a byte behind those that are there.
   static func write(_ byte: UInt8, to digits: UnsafeMutableBufferPointer<UInt8>, _ end: inout Int) {
     digits[end] = digit(byte >> 4)

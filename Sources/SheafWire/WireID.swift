@@ -113,20 +113,7 @@ public struct ChunkHash: Hashable, Sendable, Codable, CustomStringConvertible {
 
   /// - Returns: nil where it is anything but 64 digits.
   public init?(_ text: String) {
-    var text = text
-    let bytes: [UInt8]? = text.withUTF8 { digits in
-      guard digits.count == 64 else { return nil }
-      var bytes: [UInt8] = []
-      bytes.reserveCapacity(32)
-      for index in stride(from: 0, to: 64, by: 2) {
-        guard let high = Hexadecimal.value(digits[index]), let low = Hexadecimal.value(digits[index + 1]) else {
-          return nil
-        }
-        bytes.append(high << 4 | low)
-      }
-      return bytes
-    }
-    guard let bytes else { return nil }
+    guard text.utf8.count == 64, let bytes = Hexadecimal.bytes(of: text) else { return nil }
     self.bytes = bytes
   }
 

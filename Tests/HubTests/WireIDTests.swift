@@ -53,6 +53,8 @@ import Testing
     let hash = try #require(ChunkHash(bytes: bytes))
     #expect(hash.description == bytes.map { String(format: "%02x", $0) }.joined())
     #expect(ChunkHash(hash.description) == hash)
+    #expect(Hexadecimal.bytes(of: "00ff7a") == [0, 255, 122] && Hexadecimal.text(of: [0, 255, 122]) == "00ff7a")
+    for text in ["", "0", "0g", "FF", "0 ", "é", "00\u{0}0"] { #expect(Hexadecimal.bytes(of: text) == nil) }
     for text in [hash.description.uppercased(), String(hash.description.dropLast()), hash.description + "0", ""] {
       #expect(ChunkHash(text) == nil)
     }

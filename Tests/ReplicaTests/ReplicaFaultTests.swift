@@ -51,6 +51,39 @@ import Testing
     }
   }
 
+  /// A plan is made of what is, never of what the one before left half done, also after a restart.
+  @Test func nothingIsPlannedBeforeTheFormerPlanIsDone() throws {
+    try LibraryStory.tell { story in
+      let (laptop, desktop) = (story.laptop, story.desktop)
+      try story.sync()
+      try laptop.save("one", at: "one.md")
+      laptop.rest()
+      while try laptop.library.sends(of: laptop.account, limit: 10).isEmpty {
+        #expect(try laptop.step(&story.hub, losesAnswer: false))
+      }
+      try laptop.save("two", at: "two.md")
+      laptop.rest()
+      for _ in 0..<2 {
+        #expect(try laptop.library.plan(laptop.account) == .planned([]))
+        #expect(try laptop.library.sends(of: laptop.account, limit: 10).count == 1)
+        try laptop.restart()
+      }
+      try story.connect(laptop)
+      while try desktop.library.step(of: desktop.account) == nil {
+        #expect(try desktop.step(&story.hub, losesAnswer: false))
+      }
+      try desktop.save("three", at: "three.md")
+      desktop.rest()
+      for _ in 0..<2 {
+        #expect(try desktop.library.plan(desktop.account) == .planned([]))
+        #expect(try desktop.library.sends(of: desktop.account, limit: 10).isEmpty)
+        try desktop.restart()
+      }
+      try story.sync()
+      #expect(story.paths == ["one.md", "three.md", "two.md"])
+    }
+  }
+
   /// A document is deleted here while a save of it is on its way, after another one: it comes back, since another machine
   /// changed it, and that save is still to be sent. Else nobody would have it once the machine frees its contents.
   @Test func whatWasSavedBeforeItWasDeletedIsSentWhenItComesBack() throws {

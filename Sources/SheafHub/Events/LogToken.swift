@@ -11,7 +11,7 @@ package struct LogToken: Hashable, Sendable {
 
   /// - Throws: ``HubError`` of kind `invalid` for a text that is no token.
   package init(_ text: String) throws {
-    guard let bytes = SharedToken.bytes(text), bytes.count == Self.length, bytes[0] < 0x80 else {
+    guard let bytes = Hexadecimal.bytes(of: text), bytes.count == Self.length, bytes[0] < 0x80 else {
       throw HubError(.invalid, "token: none of this log's")
     }
     number = bytes[..<8].reduce(Int64(0)) { $0 << 8 | Int64($1) }

@@ -52,7 +52,7 @@ extension HubRoutes {
           let place = try await shared(context).place
           let (item, limit) = (try id("item", context), try pageLimit(request))
           let after = try request.parameter("after").map { text in
-            guard let name = SharedToken.bytes(text) else { throw HubError(.invalid, "after: of no page") }
+            guard let name = Hexadecimal.bytes(of: text) else { throw HubError(.invalid, "after: of no page") }
             return name
           }
           return try .json(try await feeds.children(of: item, after: after ?? [], limit: limit, of: place))

@@ -26,7 +26,7 @@ package struct SharedToken: Hashable, Sendable {
   /// - Throws: ``HubError`` of kind `invalid` for a text that is no token.
   package init(_ text: String) throws {
     let invalid = HubError(.invalid, "token: none of this share's")
-    guard let bytes = Self.bytes(text), bytes.count == 40 else { throw invalid }
+    guard let bytes = Hexadecimal.bytes(of: text), bytes.count == 40 else { throw invalid }
     number = bytes[..<8].reduce(Int64(0)) { $0 << 8 | Int64($1) }
     since = bytes[8..<16].reduce(Int64(0)) { $0 << 8 | Int64($1) }
     mark = Array(bytes[16..<32])
@@ -37,16 +37,5 @@ package struct SharedToken: Hashable, Sendable {
   package var text: String {
     let numbers = [number, since].flatMap { number in withUnsafeBytes(of: number.bigEndian) { Array($0) } }
     return Hexadecimal.text(of: numbers + mark + change.bytes)
-  }
-
-  /// The bytes of hexadecimal digits in lower case; nil for any other text.
-  static func bytes(_ text: String) -> [UInt8]? {
-    let digits = Array(text.utf8)
-    guard !digits.isEmpty, digits.count.isMultiple(of: 2),
-      digits.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
-    else { return nil }
-    return stride(from: 0, to: digits.count, by: 2).map { place in
-      digits[place...(place + 1)].reduce(UInt8(0)) { $0 << 4 | ($1 < 97 ? $1 - 48 : $1 - 87) }
-    }
   }
 }

@@ -18,7 +18,7 @@ package struct FeedToken: Hashable, Sendable {
   /// - Throws: ``HubError`` of kind `invalid` for a text that is no token.
   package init(_ text: String) throws {
     let invalid = HubError(.invalid, "token: none of this hub's")
-    guard let bytes = SharedToken.bytes(text), bytes.count == Self.length else { throw invalid }
+    guard let bytes = Hexadecimal.bytes(of: text), bytes.count == Self.length else { throw invalid }
     number = bytes[..<8].reduce(Int64(0)) { $0 << 8 | Int64($1) }
     epoch = Array(bytes[8..<24])
     change = ChangeID(bytes: Array(bytes[24...]))

@@ -429,7 +429,7 @@ extension Library: ReplicaInterface {
         }
         try noteHistories(of: verdicts, account, change)
         let notices = try record(plan, confirmed, tree, change)
-        // What the hub has as it is here need not be compared once more.
+        // The next plan need not compare these.
         if try change.rows.replicaStep(of: account) == nil {
           for id in plan.settled { try change.rows.removeReplicaChange(of: account, id.bytes) }
         }

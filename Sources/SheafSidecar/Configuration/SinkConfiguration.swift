@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 package import SheafModel
+import SheafWire
 
 /// One sink as a person configured it.
 package struct SinkConfiguration: Sendable, Equatable {
@@ -57,7 +58,7 @@ package struct SinkConfiguration: Sendable, Equatable {
   /// hash of that, and of a user in front of the host, which tells webhooks apart.
   package init(webhook url: String, secrets: [WebhookSecret]) {
     let digest = SHA256.hash(data: Data(url.utf8)).prefix(4)
-    let hash = digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let hash = Hexadecimal.text(of: digest)
     let parts = URLComponents(string: url)
     let port = parts?.port.map { ":\($0)" } ?? ""
     self.init(

@@ -5,6 +5,7 @@ import NIOCore
 import NIOHTTP1
 import SheafHubClient
 package import SheafModel
+import SheafWire
 
 /// Posts events to a URL by the Standard Webhooks specification.
 ///
@@ -113,7 +114,7 @@ package final class WebhookSink: Sink {
     if deliveries.count == 1 { return deliveries[0].event.id }
     var hash = SHA256()
     for delivery in deliveries { hash.update(data: Data(delivery.event.id.utf8)) }
-    return "batch_" + hash.finalize().prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    return "batch_" + Hexadecimal.text(of: hash.finalize().prefix(16))
   }
 }
 

@@ -78,11 +78,9 @@ extension Store {
     let file = LibraryFolder.open(copy, O_RDWR)
     guard file >= 0 else { return }
     defer { Glibc.close(file) }
-    var (header, status) = ([UInt8](repeating: 0, count: 100), stat())
-    guard pread(file, &header, 100, 0) == 100, fstat(file, &status) == 0 else { return }
-    let number = { (range: Range<Int>) in header[range].reduce(Int64(0)) { $0 << 8 | Int64($1) } }
-    let pageSize = number(16..<18) == 1 ? 65_536 : number(16..<18)
-    let length = pageSize * number(28..<32)
+    var status = stat()
+    guard let header = SQLiteHeader(file), fstat(file, &status) == 0 else { return }
+    let length = Int64(header.pageSize) * header.pageCount
     if length > Int64(status.st_size), length - Int64(status.st_size) <= 1 << 30 { ftruncate(file, Int(length)) }
   }
 

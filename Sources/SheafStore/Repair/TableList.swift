@@ -114,16 +114,14 @@ struct TableList {
   /// - Parameter file: A descriptor of the file.
   /// - Returns: nil where its first page does not lead to a list of the newest format.
   private init?(_ file: CInt) {
-    var (header, status) = ([UInt8](repeating: 0, count: 100), stat())
-    guard pread(file, &header, 100, 0) == 100, fstat(file, &status) == 0 else { return nil }
-    let size = Int(header[16]) << 8 | Int(header[17])
-    pageSize = size == 1 ? 65_536 : size
-    guard pageSize >= 512, pageSize.nonzeroBitCount == 1 else { return nil }
-    usable = pageSize - Int(header[20])
-    pageCount = Int64(status.st_size) / Int64(pageSize)
+    var status = stat()
     // Tables of an older format have other names, and are not brought up without their indexes and triggers.
-    guard usable >= 480, Self.number(header, 60, 4) == Int64(Schema.version) else { return nil }
+    guard let header = SQLiteHeader(file), header.usable >= 480, header.userVersion == Int64(Schema.version),
+      fstat(file, &status) == 0
+    else { return nil }
     self.file = file
+    (pageSize, usable) = (header.pageSize, header.usable)
+    pageCount = Int64(status.st_size) / Int64(pageSize)
     guard let first = page(1) else { return nil }
     switch first[100] {
     case 0x0D: read(leaf: first, header: 100)
@@ -144,22 +142,20 @@ struct TableList {
     return pread(file, &bytes, pageSize, off_t(number - 1) * off_t(pageSize)) == pageSize ? bytes : nil
   }
 
-  private static func number(_ bytes: [UInt8], _ place: Int, _ count: Int) -> Int64 {
-    bytes[place..<(place + count)].reduce(0) { $0 << 8 | Int64($1) }
-  }
-
   /// Where the cells of a page are (1.6): as many as its header says, or as fit where that cannot be.
   private func cells(of page: [UInt8], header: Int, headerLength: Int) -> [Int] {
     let first = header + headerLength
     let fitting = (usable - first) / 2
-    let told = Int(Self.number(page, header + 3, 2))
-    let places = (0..<(told > 0 && told <= fitting ? told : fitting)).map { Int(Self.number(page, first + 2 * $0, 2)) }
+    let told = Int(SQLiteHeader.number(page, header + 3, 2))
+    let places = (0..<(told > 0 && told <= fitting ? told : fitting)).map {
+      Int(SQLiteHeader.number(page, first + 2 * $0, 2))
+    }
     return places.filter { $0 > first && $0 < usable - 4 }
   }
 
   private func children(of page: [UInt8], header: Int) -> [Int64] {
-    cells(of: page, header: header, headerLength: 12).map { Self.number(page, $0, 4) } + [
-      Self.number(page, header + 8, 4)
+    cells(of: page, header: header, headerLength: 12).map { SQLiteHeader.number(page, $0, 4) } + [
+      SQLiteHeader.number(page, header + 8, 4)
     ]
   }
 
@@ -195,11 +191,11 @@ struct TableList {
     var record = Array(page[start..<(start + local)])
     guard local < total else { return record }
     guard start + local + 4 <= usable else { return nil }
-    var next = Self.number(page, start + local, 4)
+    var next = SQLiteHeader.number(page, start + local, 4)
     // Each page adds some, so this ends.
     while record.count < total {
       guard let more = self.page(next) else { return nil }
-      next = Self.number(more, 0, 4)
+      next = SQLiteHeader.number(more, 0, 4)
       record += more[4..<min(usable, 4 + total - record.count)]
     }
     return record

@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  private static func bytes(_ text: String) throws -> [UInt8] { try #require(SharedToken.bytes(text)) }
+  private static func bytes(_ text: String) throws -> [UInt8] { try #require(Hexadecimal.bytes(of: text)) }
 
   private static func proof(_ vectors: Vectors) throws -> (proof: IdentityProof, data: Data) {
     let known = vectors.proof

@@ -213,7 +213,7 @@ final class SharedStory: Sendable {
             items[state.item] = state
             if state.kind == .folder { folders.append(state.item) }
           }
-          guard let next = page.next.flatMap({ SharedToken.bytes($0) }) else { break }
+          guard let next = page.next.flatMap({ Hexadecimal.bytes(of: $0) }) else { break }
           after = next
         }
       }

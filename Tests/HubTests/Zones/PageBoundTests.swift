@@ -65,7 +65,7 @@ import Testing
         #expect(try Self.bytes(page) < Self.limit)
         pages += 1
         children += page.items.map(\.item)
-        guard let next = page.next.flatMap({ SharedToken.bytes($0) }) else { break }
+        guard let next = page.next.flatMap({ Hexadecimal.bytes(of: $0) }) else { break }
         after = next
       }
       #expect(pages > 3 && Set(children) == Set(changes) && children.count == count)
