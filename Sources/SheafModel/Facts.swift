@@ -355,11 +355,14 @@ package struct LibraryCounts: Sendable, Codable {
   package var availableBytes: Int64
   /// Documents whose changes wait for room on the disk, to be kept as `NAME (not saved)`.
   package var notSaved: Int
+  /// Documents with a conflict; nil from an older process.
+  package var conflicts: Int?
 
   package init(
     accounts: Int, documents: Int, folders: Int, versions: Int, deleted: Int, events: Int, contentBytes: Int64,
-    storedBytes: Int64, fileBytes: Int64, availableBytes: Int64, notSaved: Int
+    storedBytes: Int64, fileBytes: Int64, availableBytes: Int64, notSaved: Int, conflicts: Int
   ) {
+    self.conflicts = conflicts
     self.notSaved = notSaved
     self.accounts = accounts
     self.documents = documents

@@ -19,11 +19,13 @@ package struct FindRequest: Hashable, Sendable, Codable {
   package let deleted: Bool
   /// Each version, instead of each item.
   package let versions: Bool
+  /// Only documents that have a conflict.
+  package let conflicts: Bool
   package let limit: Int
 
   package init(
     text: String? = nil, name: String? = nil, by: AccountHandle? = nil, since: Timestamp? = nil, deleted: Bool = false,
-    versions: Bool = false, limit: Int = longestAnswer
+    versions: Bool = false, conflicts: Bool = false, limit: Int = longestAnswer
   ) throws(SheafError) {
     if let text {
       guard text.count <= Self.longestText, text.contains(where: { !$0.isWhitespace }) else {
@@ -37,14 +39,19 @@ package struct FindRequest: Hashable, Sendable, Codable {
         .invalid, subject: "deleted and versions", reason: "cannot be searched at once",
         advice: "look for the deleted item, and for its versions in .versions")
     }
+    guard !(deleted && conflicts) else {
+      throw SheafError(
+        .invalid, subject: "deleted and conflicts", reason: "cannot be searched at once",
+        advice: "look for the deleted item; a conflict shows once it is recovered")
+    }
     guard (1...Self.longestAnswer).contains(limit) else {
       throw SheafError(.invalid, subject: "limit", reason: "is no number from 1 to \(Self.longestAnswer)")
     }
     (self.text, self.name, self.by, self.since) = (text, name, by, since)
-    (self.deleted, self.versions, self.limit) = (deleted, versions, limit)
+    (self.deleted, self.versions, self.conflicts, self.limit) = (deleted, versions, conflicts, limit)
   }
 
-  private enum CodingKeys: CodingKey { case text, name, by, since, deleted, versions, limit }
+  private enum CodingKeys: CodingKey { case text, name, by, since, deleted, versions, conflicts, limit }
 
   package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
@@ -55,6 +62,7 @@ package struct FindRequest: Hashable, Sendable, Codable {
       since: values.decodeIfPresent(Timestamp.self, forKey: .since),
       deleted: values.decodeIfPresent(Bool.self, forKey: .deleted) ?? false,
       versions: values.decodeIfPresent(Bool.self, forKey: .versions) ?? false,
+      conflicts: values.decodeIfPresent(Bool.self, forKey: .conflicts) ?? false,
       limit: values.decodeIfPresent(Int.self, forKey: .limit) ?? Self.longestAnswer)
   }
 }

@@ -18,6 +18,8 @@ package struct Notice: Hashable, Sendable, Codable {
   private var position: Int64 = 0
   /// The former name, if the name changed.
   private var formerName: String?
+  /// Whether it tells of a save that was not based on the version before it.
+  private var passesOver = false
 
   private enum CodingKeys: CodingKey { case id, type, actor, item, text, count, time, sequence }
 
@@ -38,6 +40,7 @@ package struct Notice: Hashable, Sendable, Codable {
     sequence = event.sequence
     position = event.position
     formerName = event.data.previousName
+    passesOver = event.passedOver != nil
   }
 
   /// Adds a later event on the same item by the same person, if both belong to one burst.
@@ -45,7 +48,7 @@ package struct Notice: Hashable, Sendable, Codable {
   /// - Returns: Whether it added the event.
   package mutating func absorb(_ event: Event) -> Bool {
     guard event.data.item.id == item.id, event.data.actor.handle == actor.handle,
-      (0...Self.burst).contains(event.time.seconds - time.seconds)
+      (0...Self.burst).contains(event.time.seconds - time.seconds), !passesOver, event.passedOver == nil
     else { return false }
     switch (type, event.type) {
     case (.created, .edit):
@@ -67,12 +70,12 @@ package struct Notice: Hashable, Sendable, Codable {
   }
 
   /// The notices of an account about events, latest first: one for a burst, a mention instead of its comment, and none
-  /// of the account's own actions except changes that it could not save.
+  /// of the account's own actions except changes that it could not save, and saves that passed over another one.
   package static func notices(of events: [Event], for account: AccountHandle) -> [Notice] {
     var notices: [Notice] = []
     var latest: [String: Int] = [:]
     let mentions = events.filter { $0.type == .mention && $0.data.mentioned?.handle == account }
-    for event in events where event.data.actor.handle != account || event.keepsUnsaved {
+    for event in events where event.data.actor.handle != account || event.keepsUnsaved || event.passedOver != nil {
       if event.type == .comment,
         mentions.contains(where: { $0.subject == event.subject && $0.data.comment == event.data.comment })
       {
@@ -118,7 +121,9 @@ extension Event {
       return "\(who) \(isRecovery ? "recovered" : "created") \(name)" + withContents
     case .edit:
       if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
-      return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
+      let edit = data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
+      guard let passedOver, let base = data.version?.base else { return edit }
+      return edit + ", based on version \(base) and not on \(passedOver)"
     case .deleted: return "\(who) deleted \(name)" + withContents
     case .renamed: return "\(who) renamed \(data.previousName ?? "something") to \(name)"
     case .moved:
@@ -165,6 +170,15 @@ extension Event {
 
   /// Whether the item came back rather than being made.
   package var isRecovery: Bool { type == .created && data.contentCount != nil }
+
+  /// The version before the one that was saved, where the save was not based on it. Of what a hub numbered, the hub has
+  /// made one of both.
+  fileprivate var passedOver: Int64? {
+    guard type == .edit, data.device == nil, let version = data.version, let base = version.base,
+      [VersionCause.save, .autosave].map(\.rawValue).contains(version.cause), base < version.number - 1
+    else { return nil }
+    return version.number - 1
+  }
 
   /// Whether it tells of a document with changes that its author could no longer save in the one of `previousName`.
   fileprivate var keepsUnsaved: Bool { type == .created && data.previousName != nil }

@@ -11,6 +11,8 @@ package struct StoreCounts: Sendable {
   package var events = 0
   package var contentBytes: Int64 = 0
   package var storedBytes: Int64 = 0
+  /// Documents with a conflict.
+  package var conflicts = 0
 }
 
 extension StoreTransaction {
@@ -22,6 +24,12 @@ extension StoreTransaction {
     counts.folders = Int(
       try number("SELECT count(*) FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 AND parent > 0"))
     counts.versions = Int(try number("SELECT count(*) FROM versions"))
+    counts.conflicts = Int(
+      try number(
+        """
+        SELECT count(*) FROM items WHERE conflict IS NOT NULL
+          AND EXISTS (SELECT 1 FROM inodes WHERE inodes.item = items.id AND nlink > 0)
+        """))
     counts.deleted = Int(try number("SELECT count(*) FROM deleted"))
     counts.events = Int(
       try number("SELECT count(*) FROM events") + number("SELECT count(*) FROM replica_events WHERE number > 0"))

@@ -161,6 +161,11 @@ extension StoreTransaction {
     ) { $0.items.note(item.id, item) }
   }
 
+  /// Ids of the documents that have a conflict, the deleted ones included.
+  package func itemsWithConflicts() throws -> [Int64] {
+    try all("SELECT id FROM items WHERE conflict IS NOT NULL") { try $0[0] as Int64 }
+  }
+
   /// Writes what changes of an item. Its owner changes with those of its whole tree alone
   /// (``follow(_:inos:items:)``).
   package func update(_ item: ItemRow) throws {

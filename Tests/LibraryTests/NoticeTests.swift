@@ -43,6 +43,31 @@ struct NoticeTests {
     #expect(texts([event(1, .edit, "a", by: own, after: 0)]).isEmpty)
   }
 
+  /// What passed over another save is told by itself, also to the one who did it.
+  @Test func aSaveThatPassedOverAnotherIsTold() {
+    func save(
+      _ number: Int64, base: Int64?, by actor: Account? = nil, cause: String = "save", device: String? = nil
+    ) -> Event {
+      event(number, .edit, "a", by: actor, after: number) {
+        $0.version = .init(number: number, base: base, size: 1, cause: cause)
+        $0.device = device.map { .init(id: $0, name: $0) }
+      }
+    }
+    let (own, told) = (Account(handle: alice, name: "Alice"), "edited a, based on version 2 and not on 3")
+    #expect(texts([save(4, base: 2)]) == ["Bob \(told)"])
+    #expect(texts([save(4, base: 2, by: own)]) == ["Alice \(told)"])
+    #expect(
+      texts([save(3, base: 2), save(4, base: 2), save(5, base: 4), save(6, base: 5)])
+        == ["Bob edited a 2 times", "Bob \(told)", "Bob edited a"])
+    #expect(texts([save(2, base: 1), save(3, base: 2)]) == ["Bob edited a 2 times"])
+    let created = event(1, .created, "a", after: 0)
+    #expect(texts([created, save(2, base: 1), save(4, base: 2)]) == ["Bob \(told)", "Bob created a"])
+    // A first version, one that came back, and what a hub merged are based on what they should be.
+    #expect(texts([save(4, base: nil)]) == ["Bob edited a"])
+    #expect(texts([save(4, base: 2, cause: "restore")]) == ["Bob restored an earlier version of a"])
+    #expect(texts([save(4, base: 2, device: "laptop")]) == ["Bob edited a"])
+  }
+
   @Test func renamesAreTold() {
     let first = event(1, .renamed, "Trip plan.md", after: 0) { $0.previousName = "Plan.md" }
     #expect(texts([first]) == ["Bob renamed Plan.md to Trip plan.md"])

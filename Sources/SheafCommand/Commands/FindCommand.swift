@@ -16,6 +16,8 @@ struct FindCommand: AsyncParsableCommand {
         --by     who made the current version, or the folder or link; with --deleted who deleted it
         --since  the same, not before then: a time ('2026-11-17 18:00', 2026-11-17T18:00:00Z), or how long ago (12h, 7d)
 
+      --conflicts leaves the documents that have a conflict: what somebody saved was not based on the version before it.
+
       --versions lists versions, of documents that have the name or the text, with --by and --since of each version. --deleted \
       lists what was deleted and can be recovered.
 
@@ -24,6 +26,7 @@ struct FindCommand: AsyncParsableCommand {
         sheaf find --name '*.md' --in ~/Sheaf/Documents/plans
         sheaf find --by bob@example.com --since 7d --versions
         sheaf find letter --deleted
+        sheaf find --conflicts
       """)
 
   @Argument(help: "Words of the name, or of the contents.")
@@ -47,6 +50,9 @@ struct FindCommand: AsyncParsableCommand {
   @Flag(help: "Versions, instead of items.")
   var versions = false
 
+  @Flag(help: "Only documents that have a conflict.")
+  var conflicts = false
+
   @Option(help: "How many to show.")
   var limit = 1000
 
@@ -58,13 +64,14 @@ struct FindCommand: AsyncParsableCommand {
       throw ValidationError("--limit is a number from 1 to \(FindRequest.longestAnswer)")
     }
     if deleted, versions { throw ValidationError("--deleted and --versions do not go together.") }
+    if deleted, conflicts { throw ValidationError("--deleted and --conflicts do not go together.") }
     if let text, text.allSatisfy(\.isWhitespace) { throw ValidationError("TEXT is empty: give words to look for.") }
   }
 
   func run() async throws {
     let request = try FindRequest(
       text: text, name: name, by: try by.map { try AccountHandle($0) }, since: try since.map(Self.start),
-      deleted: deleted, versions: versions, limit: limit)
+      deleted: deleted, versions: versions, conflicts: conflicts, limit: limit)
     try await ItemTarget.with(optional: folder, library) { target in
       let found = try await ProgressLine.during("Searching") { progress in
         try await target.client.find(in: target.address, request, progress: progress)

@@ -186,6 +186,9 @@ struct LibraryReport: Encodable {
     facts.append(("Deleted", counts.deleted == 0 ? "nothing" : deleted))
     facts.append(("Size", sizes + "; files of \(Format.size(counts.fileBytes))"))
     facts.append(("Free", Format.size(counts.availableBytes)))
+    if let conflicts = counts.conflicts, conflicts > 0 {
+      facts.append(("Conflicts", Format.count(conflicts, "document") + "; see: sheaf find --conflicts"))
+    }
     if counts.notSaved > 0 {
       let documents = Format.count(counts.notSaved, "document")
       facts.append(("Not saved", "changes of \(documents), which are kept once there is room: free some on the disk"))

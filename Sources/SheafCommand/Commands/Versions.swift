@@ -34,9 +34,16 @@ struct Versions: AsyncParsableCommand {
     for version in versions {
       table.append([
         "\(version.number)", Format.time(version.time), Format.size(version.size), version.author.description,
-        version.cause.rawValue + (version.open ? ", open" : ""), version.label ?? "",
+        version.cause.rawValue + (version.open ? ", open" : "") + Self.base(of: version), version.label ?? "",
       ])
     }
     try StandardOutput.write(table.text)
+  }
+
+  /// What a version was made from, where that is not the version before it.
+  private static func base(of version: Version) -> String {
+    guard let base = version.base, base < version.number - 1, [.save, .autosave].contains(version.cause)
+    else { return "" }
+    return ", based on \(base)"
   }
 }

@@ -26,9 +26,12 @@ extension Library {
     let pattern: NamePattern?
     /// The versions whose contents have the text.
     let contents: [Int64: SearchIndex.Document]
+    /// The items with a conflict, where these alone are meant.
+    let conflicts: Set<Int64>?
 
     /// Whether what has a name and an item may be meant, as far as these tell.
     func fits(_ name: [UInt8], _ item: Int64) -> Bool {
+      if let conflicts, !conflicts.contains(item) { return false }
       if let pattern, !pattern.matches(name) { return false }
       guard let words else { return true }
       return contents[item] != nil || words.areIn(name)
@@ -74,10 +77,11 @@ extension Library {
     try locked { try settleSessions() }
     let contents = try request.text.map { try self.contents(with: $0, progress: progress) } ?? [:]
     let pattern = try request.name.map { try NamePattern($0) }
+    let conflicts = request.conflicts ? Set(try store.snapshot { try $0.itemsWithConflicts() }) : nil
     let criteria = try locked {
       Criteria(
         request: request, account: try account(handle).id, by: try request.by.map { try account($0).id },
-        words: request.text.map { NameWords($0) }, pattern: pattern, contents: contents)
+        words: request.text.map { NameWords($0) }, pattern: pattern, contents: contents, conflicts: conflicts)
     }
     var items =
       request.deleted
@@ -198,6 +202,8 @@ extension Library {
       return nil
     }
     guard let item = try self.item(of: inode) else { return nil }
+    // Of a version that a participant may not see they learn nothing.
+    if criteria.request.conflicts, try conflict(of: item, inode, caller) == nil { return nil }
     let version = item.version == 0 ? nil : try read { try $0.version(item.id, item.version) }
     guard criteria.means(shown, item, version?.time) else { return nil }
     let (actor, time) = try version.map { ($0.author, $0.time) } ?? maker(of: item, inode, caller)

@@ -12,7 +12,7 @@ extension Library {
       accounts: counts.accounts, documents: counts.documents, folders: counts.folders, versions: counts.versions,
       deleted: counts.deleted, events: counts.events, contentBytes: counts.contentBytes,
       storedBytes: counts.storedBytes, fileBytes: store.fileBytes, availableBytes: space().available,
-      notSaved: waitingRescues)
+      notSaved: waitingRescues, conflicts: counts.conflicts)
   }
 
   /// Verifies SQLite's integrity, every hash and every rule of docs/FORMAT.md, while work goes on.
