@@ -23,9 +23,13 @@ import Synchronization
 /// 6. A call is answered only if it concerns the inode that changed: the kernel's name may lead to another one by now,
 ///    which the kernel would take for changed, gone, or of another type. So a call on names counts only if the loopback
 ///    caller looked these names up in it: from the look-up until the call the kernel keeps their folders locked.
+/// 7. Where very many files are made, the kernel forgets each once it was told: it would keep all of them in memory, and
+///    so would the library, though nobody asked for them.
 final class Repeater: Sendable {
   /// Most news that wait.
   private static let limit = 4096
+  /// News that wait behind one, from which on rule 7 holds.
+  private static let many = 16
   /// How often a call is made that does not get through because another program looked the name up in between.
   private static let attempts = 3
   /// The handle of the loopback caller's open files.
@@ -118,15 +122,16 @@ final class Repeater: Sendable {
 
   private func drain() {
     while true {
-      let next = state.withLock { state -> (LibraryNews, Notifier, LoopbackCaller)? in
+      let next = state.withLock { state -> (LibraryNews, Notifier, LoopbackCaller, left: Int)? in
         guard !state.isPaused, let kernel = state.kernel, let news = state.waiting.popFirst() else {
           state.isRunning = false
           return nil
         }
-        return (news, kernel.notifier, kernel.loopback)
+        return (news, kernel.notifier, kernel.loopback, state.waiting.count)
       }
-      guard let (news, notifier, loopback) = next else { return }
+      guard let (news, notifier, loopback, left) = next else { return }
       tell(news, notifier, loopback)
+      if left >= Self.many { forgetMade(news) }
     }
   }
 
@@ -158,6 +163,13 @@ final class Repeater: Sendable {
       if wasServed { return }
       for entry in entries { _ = try? notifier.invalidateInode(entry.folder, offset: -1) }
     }
+  }
+
+  /// Has the kernel forget a file that it knows by the loopback caller's call (rule 7).
+  private func forgetMade(_ news: LibraryNews) {
+    guard case .made(let inode) = news.change, inode.mode & S_IFMT != S_IFDIR, let place = place(inode.place, inode.ino)
+    else { return }
+    changedFolders.forget(place.name, in: place.node)
   }
 
   /// The call that repeats a change, with the answers for it; nil if there is none.

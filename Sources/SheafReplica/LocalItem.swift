@@ -64,7 +64,7 @@ package struct LocalItem: Hashable, Sendable, Codable {
   }
 
   /// The item as the hub has it.
-  init(_ state: ItemState) {
+  package init(_ state: ItemState) {
     self.init(
       item: state.item, kind: state.kind, places: Set(state.places), mode: state.mode, mtime: state.mtime,
       target: state.target, attributes: state.attributes, version: state.version?.id)

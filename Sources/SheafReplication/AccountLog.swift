@@ -16,6 +16,8 @@ final class AccountLog: Sendable {
   private static let pauses = (first: 0.5, longest: 60.0)
   /// How long the hub hears nothing of what was read here: the library tells of every change of its log.
   private static let readingPause = Duration.milliseconds(250)
+  /// Between two pages while everything that the hub has comes to this machine for the first time.
+  private static let arrivalPause = Duration.seconds(1)
 
   private struct State {
     /// The place after each log's newest event, as it was told last.
@@ -30,6 +32,8 @@ final class AccountLog: Sendable {
     var isTold = false
     /// Whether more was asked for than to tell what was read here.
     var isUrgent = false
+    /// Whether everything that the hub has comes to this machine, which matters more than what was done there before.
+    var yields = false
     /// Rises with each wake-up.
     var wakes = 0
     /// The wake-up after which all was read.
@@ -61,6 +65,10 @@ final class AccountLog: Sendable {
 
   /// Whether everything that was told is in the library.
   var isSettled: Bool { state.withLock { $0.isTold && $0.settled == $0.wakes } }
+
+  /// Says whether everything that the hub has comes to this machine for the first time. Until it is here, what was done
+  /// there before is read slowly.
+  func noteArrival(goesOn: Bool) { state.withLock { $0.yields = goesOn } }
 
   /// Has a log read: the hub may have more than its stream told.
   func wake(_ log: HubLog) {
@@ -224,6 +232,7 @@ final class AccountLog: Sendable {
         if page.next >= page.last { state.asked.remove(log) }
         if page.events.isEmpty, before?.number == page.next, before?.token == page.token { state.exhausted[log] = last }
       }
+      if read.next < read.last, state.withLock(\.yields) { try await Task.sleep(for: Self.arrivalPause) }
     } catch let failure as HubFailure where failure.kind == .refused(.notFound) && log != .own {
       // The account's part ended so long ago that nobody knows of it.
       state.withLock { state in

@@ -356,6 +356,7 @@ final class ReplicaEngine: Sendable {
       switch try await call({ try $0.plan($1, sending: sends) }) {
       case .planned(let notices): tell(notices)
       case .settled(let waiting):
+        log.noteArrival(goesOn: false)
         if sends == .all { state.withLock { $0.full = nil } }
         if try await fetchWanted() { continue }
         switch try await compareHistories() {
@@ -424,6 +425,7 @@ final class ReplicaEngine: Sendable {
   private func reread() async throws {
     readLog()
     if case .share(let share) = subject { return try await reread(share) }
+    if try await call({ try $0.replica($1)?.token }) == nil { return try await readAll() }
     var (states, token): ([ItemState], String?) = ([], nil)
     while true {
       let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
@@ -433,6 +435,22 @@ final class ReplicaEngine: Sendable {
     }
     let (all, last) = (states, token ?? "")
     try await call { try $0.noteAll(all, token: last, of: $1) }
+    become(.connected, nil)
+  }
+
+  /// Reads everything that the hub has for the first time. There may be very much.
+  private func readAll() async throws {
+    log.noteArrival(goesOn: true)
+    while try await call({ try $0.forgetListed(of: $1) }) { try Task.checkCancellation() }
+    var (token, read): (String?, Int64) = (nil, 0)
+    while true {
+      let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
+      try await call { try $0.noteListed(page.items, of: $1) }
+      (token, read) = (page.token, page.items.last?.number ?? read)
+      guard page.hasMore else { break }
+    }
+    let (last, number) = (token ?? "", read)
+    try await call { try $0.endListing(token: last, read: number, of: $1) }
     become(.connected, nil)
   }
 
@@ -478,6 +496,7 @@ final class ReplicaEngine: Sendable {
   private func carryOutSteps() async throws -> StepProgress {
     let way = try await call { [self] library, account -> StepProgress in
       for _ in 0..<Self.stepLimit {
+        if try library.makeTogether(of: account, contents: { [ahead] in ahead.take($0) }) > 0 { continue }
         guard let (number, step) = try library.step(of: account) else { return .noneLeft }
         var contents: ReceivedContents?
         if let needed = try library.needsContents(step, of: account) {

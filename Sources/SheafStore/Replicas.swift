@@ -427,9 +427,9 @@ extension StoreTransaction {
   }
 
   /// The steps that are left, in their order.
-  package func replicaSteps(of account: Int64, limit: Int = .max) throws -> [String] {
-    try all("SELECT step FROM replica_steps WHERE account = ? ORDER BY number LIMIT ?", account, limit) {
-      try $0[0] as String
+  package func replicaSteps(of account: Int64, limit: Int = .max) throws -> [(number: Int64, step: String)] {
+    try all("SELECT number, step FROM replica_steps WHERE account = ? ORDER BY number LIMIT ?", account, limit) {
+      (try $0[0] as Int64, try $0[1] as String)
     }
   }
 

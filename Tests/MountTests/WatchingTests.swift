@@ -83,6 +83,33 @@ import Testing
     }
   }
 
+  /// Where very many files are made at once, the kernel forgets each after its watchers were told; they find it all the
+  /// same, and a file that somebody has open stays as it is.
+  @Test(arguments: Owner.possible)
+  func eachOfManyNewFilesIsToldOf(_ owner: Owner) throws {
+    guard try Command.shell("command -v inotifywait").run().status == 0 else { return }
+    try withSharedMounts(as: owner.user()) { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/a"
+        invite "$ALICE/Documents/plans" bob edit
+        log=$(mktemp); plans="$BOB/Shared/alice@example.com/plans"
+        exec 3<"$plans/a"
+        inotifywait -m -e create --format '%f' "$plans" >$log 2>$log.errors &
+        until grep -q established $log.errors; do sleep 0.02; done
+        for n in $(seq 800); do echo $n >"$ALICE/Documents/plans/new $n"; done
+        until [ $(wc -l <$log) -ge 800 ]; do sleep 0.02; done
+        kill $!
+        same "$(sort -u $log | wc -l)" 800
+        same "$(find "$plans" -type f | wc -l)" 801
+        for n in 1 400 800; do same "$(cat "$plans/new $n")" $n; done
+        same "$(cat <&3)" one
+        same "$(readlink /proc/$$/fd/3)" "$plans/a"
+        rm $log*
+        """, limit: .seconds(60))
+    }
+  }
+
   /// Programs that watch a file itself learn of what becomes of it.
   @Test func aWatchedFileTells() throws {
     guard try Command.shell("command -v inotifywait").run().status == 0 else { return }

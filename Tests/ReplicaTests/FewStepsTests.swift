@@ -9,10 +9,10 @@ import Testing
 /// A machine with thousands of new documents does nothing twice: what the hub has done needs no step and no second
 /// comparison, and what it told is made under its name at once.
 @Suite struct FewStepsTests {
-  /// Names of the steps that a machine carried out since a place in its stages.
+  /// Names of the steps that a machine carried out since a place in its stages, and how many it carried out together.
   private static func steps(_ machine: LibraryMachine, from start: Int) -> [String] {
     machine.stages[start...].compactMap { stage in
-      ["make", "set", "place", "delete"].first { stage.hasPrefix($0 + "(") }
+      stage.hasPrefix("made together") ? stage : ["make", "set", "place", "delete"].first { stage.hasPrefix($0 + "(") }
     }
   }
 
@@ -84,8 +84,82 @@ import Testing
       try story.connect(story.laptop)
       let start = story.desktop.stages.count
       try story.connect(story.desktop)
-      #expect(Self.steps(story.desktop, from: start) == Array(repeating: "make", count: 5))
+      #expect(Self.steps(story.desktop, from: start) == ["make", "make", "make", "made together: 2"])
       try story.sync()
+    }
+  }
+
+  /// What was made together and is as the hub has it is not compared once more.
+  @Test func whatIsMadeTogetherIsSettled() throws {
+    try LibraryStory.tell { story in
+      try story.sync()
+      for number in 0..<20 { try story.laptop.save("text \(number)", at: "\(number).md") }
+      try story.connect(story.laptop)
+      let (library, account) = (story.desktop.library, story.desktop.account)
+      while try library.step(of: account) == nil {
+        #expect(try story.desktop.step(&story.hub, losesAnswer: false))
+      }
+      // One name is taken by now.
+      try story.desktop.save("here", at: "7.md")
+      var made: [Int] = []
+      while try library.step(of: account) != nil {
+        made.append(try library.makeTogether(of: account) { story.hub.text($0.id).map { Array($0.utf8) } })
+        if made.last == 0 { break }
+      }
+      #expect(made.reduce(0, +) == 20 && made.count == 2)
+      // The one that is not called as at the hub, and the one that has its name.
+      #expect(try library.replicaCounts(account).changes == 2)
+      try story.sync()
+      let texts = try Set(story.paths.map { try story.text($0) })
+      #expect(texts == Set((0..<20).map { "text \($0)" } + ["here"]))
+    }
+  }
+
+  /// A part that cannot be made with the others leaves all as it was: each is done by itself then.
+  @Test func whatCannotBeMadeTogetherIsMadeAlone() throws {
+    try LibraryStory.tell { story in
+      try story.sync()
+      for number in 0..<4 { try story.laptop.save("text \(number)", at: "\(number).md") }
+      try story.connect(story.laptop)
+      let (library, account) = (story.desktop.library, story.desktop.account)
+      while try library.step(of: account) == nil {
+        #expect(try story.desktop.step(&story.hub, losesAnswer: false))
+      }
+      // Contents that are not what the hub said.
+      var asked = 0
+      let made = try library.makeTogether(of: account) { _ in
+        asked += 1
+        return Array((asked == 3 ? "short" : "text 9").utf8)
+      }
+      #expect(made == 0 && asked == 4)
+      #expect(try story.desktop.id("0.md") == nil)
+      try story.sync()
+      #expect(try story.paths.map { try story.text($0) } == (0..<4).map { "text \($0)" })
+    }
+  }
+
+  /// A first reading that was cut short begins anew: what was deleted for good meanwhile is not shown.
+  @Test func aFirstReadingIsCutShort() throws {
+    try LibraryStory.tell { story in
+      for name in ["kept", "gone"] { try story.laptop.save(name, at: name) }
+      try story.connect(story.laptop)
+      let desktop = story.desktop
+      let items = story.hub.page(after: 0, limit: 100).items
+      #expect(items.count == 2)
+      #expect(try desktop.library.replica(desktop.account)?.token == nil)
+      try desktop.library.noteListed(items, of: desktop.account)
+      // Nothing is planned before all of it was read.
+      #expect(try desktop.library.plan(desktop.account) == .planned([]))
+      #expect(try desktop.library.step(of: desktop.account) == nil)
+      let left = items.filter { $0.places.first?.name == Array("kept".utf8) }
+      while try desktop.library.forgetListed(of: desktop.account) {}
+      try desktop.library.noteListed(left, of: desktop.account)
+      try desktop.library.endListing(
+        token: "\(story.hub.epoch)", read: items.map(\.number).max() ?? 0, of: desktop.account)
+      story.desktop.rest()
+      while try desktop.step(&story.hub, losesAnswer: false) {}
+      #expect(try desktop.id("kept") != nil)
+      #expect(try desktop.id("gone") == nil)
     }
   }
 

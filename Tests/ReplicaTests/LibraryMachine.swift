@@ -223,6 +223,17 @@ final class LibraryMachine {
     _ hub: inout SimulatedHub, losesAnswer: Bool, doubles: Bool, limit: Int, _ stage: inout String
   ) throws -> Bool {
     if let (number, step) = try library.step(of: account) {
+      // What is new comes alone, or together with what else is new.
+      if !number.isMultiple(of: 3) {
+        stage = "making together"
+        let made = try library.makeTogether(of: account) { version in
+          losesAnswer ? nil : hub.text(version.id).map { Array($0.utf8) }
+        }
+        if made > 0 {
+          stage = "made together: \(made)"
+          return true
+        }
+      }
       var contents: ReceivedContents?
       var handle: UInt64?
       if let needed = try library.needsContents(step, of: account) {
@@ -274,6 +285,16 @@ final class LibraryMachine {
     }
     if try library.replica(account)?.token.map({ $0 != "\(hub.epoch)" }) ?? false { try library.reread(account) }
     guard let replica = try library.replica(account) else { throw Broken(description: "is no replica") }
+    if replica.rereads, replica.token == nil {
+      stage = "listing"
+      while try library.forgetListed(of: account) {}
+      let items = hub.page(after: 0, limit: .max).items
+      // What was noted before an answer was lost is forgotten.
+      try library.noteListed(losesAnswer ? items.dropLast(items.count / 2) : items, of: account)
+      if losesAnswer { return true }
+      try library.endListing(token: "\(hub.epoch)", read: items.last?.number ?? 0, of: account)
+      return true
+    }
     if replica.rereads {
       if losesAnswer { return true }
       try library.noteAll(hub.page(after: 0, limit: .max).items, token: "\(hub.epoch)", of: account)

@@ -118,7 +118,7 @@ extension Library {
   /// there.
   ///
   /// - Parameter asksTime: Whether it has to be remembered since when it is in the share.
-  private func isNear(_ folder: Int64, asksTime: Bool) throws -> Bool {
+  func isNear(_ folder: Int64, asksTime: Bool) throws -> Bool {
     var left = Self.nearby
     var (knowsPlace, knowsIgnored, knowsShare, knowsTime) = (
       false, false, shares.isEmpty, shares.isEmpty || !asksTime

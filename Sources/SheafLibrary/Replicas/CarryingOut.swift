@@ -45,7 +45,7 @@ extension Library {
   /// The versions whose contents the next steps need, if they are not here.
   package func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)] {
     let steps = try locked { try read { try $0.replicaSteps(of: account, limit: limit) } }
-    return try steps.compactMap { try needsContents(replicaTexts.decode($0), of: account) }
+    return try steps.compactMap { try needsContents(replicaTexts.decode($0.step), of: account) }
   }
 
   /// Opens a file without a name for the contents of a version, to be written and handed on as
@@ -245,66 +245,167 @@ extension Library {
     try lockedNear([parent]) {
       let folder = try folder(parent)
       guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
-      // Ids are the hub's word: another account's item may have this one.
-      guard try read({ try $0.item(uuid: UUID(bytes: wanted.item.bytes)) }) == nil else { throw SheafError(.exists) }
-      let name = try freeName(place.name, in: parent, isFolder: wanted.kind == .folder)
-      let (caller, time) = (Caller.replica(account), clock())
-      let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG
-      let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o1777
-      var row = newRow(type, in: folder, name, mode: mode, caller, time)
-      (row.uid, row.gid) = (folder.row.uid, folder.row.gid)
-      if wanted.kind == .folder { row.nlink = 2 } else { row.mtime = Timestamp(nanoseconds: wanted.mtime) }
-      if wanted.kind == .symlink {
-        guard let target = wanted.target, Self.isTarget(target) else { throw SheafError(.invalid) }
-        row.target = [UInt8](target)
-        row.size = Int64(target.count)
-      }
-      var item = ItemRow(
-        id: numbers.nextItem(), uuid: UUID(bytes: wanted.item.bytes), kind: wanted.kind.local, owner: row.owner,
-        creator: account, created: time)
-      item.isQuiet = try isIgnored(parent, name, isFolder: type == S_IFDIR)
-      row.item = item.id
-      let inode = Inode(row)
       let author = try author(of: version, account)
-      try makeChange(.replica, by: caller, at: time) { change in
-        if wanted.kind == .document {
-          if let version, contents == nil, try comesAbsent(version, nil, in: parent) {
-            row.content = try absentContent(of: version, item.id, change)
-          } else {
-            row.content = try storedContents(contents, account, change)
-          }
-          row.size = row.content?.length ?? 0
-          guard row.size == version?.size ?? 0 else { throw SheafError(.notFound, subject: "contents at the hub") }
-          if let version {
-            item.version = max(1, min(version.number, Self.highestVersion))
-            item.lastVersion = item.version
-          }
-        }
-        try change.rows.insert(item)
-        try change.rows.insert(row)
-        try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
-        if let version {
-          try change.rows.insert(
-            VersionRow(
-              item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: author,
-              size: row.size, cause: version.cause.local, base: nil, content: row.content ?? .empty, isOpen: false))
-          try change.rows.set(
-            ReplicaVersionRow(number: item.version, uuid: version.id.bytes, isSent: true), of: item.id)
-        }
-        for (name, value) in wanted.attributes.sorted(by: { $0.key < $1.key }) where Self.travels(Array(name.utf8)) {
-          try change.rows.setXattr(row.ino, Array(name.utf8), [UInt8](value))
-        }
-        try touch(folder, time, links: wanted.kind == .folder ? 1 : 0, change)
-        let (final, finalItem) = (row, item)
-        change.whenRecorded { [self] in
-          inode.row = final
-          inode.item = finalItem
-          inodes.insert(inode)
-          identity.settle(parent, name)
-          tell(.made(NamedInode(inode, parent, name)), from: 0)
-        }
+      try makeChange(.replica, by: .replica(account)) { change in
+        let name = try freeName(place.name, in: parent, isFolder: wanted.kind == .folder)
+        try insert(wanted, in: folder, called: name, version, contents, by: author, account, change)
+        try touch(folder, change.time, links: wanted.kind == .folder ? 1 : 0, change)
       }
     }
+  }
+
+  /// Makes an item that is not here, without touching its folder.
+  ///
+  /// - Parameter name: One that is free.
+  /// - Throws: `exists` where another account's item has the id: ids are the hub's word.
+  private func insert(
+    _ wanted: LocalItem, in folder: Inode, called name: [UInt8], _ version: ItemVersion?, _ contents: ReceivedContents?,
+    by author: Int64, _ account: Int64, _ change: Change
+  ) throws {
+    let (parent, time) = (folder.ino, change.time)
+    guard try change.rows.item(uuid: UUID(bytes: wanted.item.bytes)) == nil else { throw SheafError(.exists) }
+    let type = wanted.kind == .folder ? S_IFDIR : wanted.kind == .symlink ? S_IFLNK : S_IFREG
+    let mode = wanted.kind == .symlink ? 0o777 : UInt32(truncatingIfNeeded: wanted.mode) & 0o1777
+    var row = newRow(type, in: folder, name, mode: mode, .replica(account), time)
+    (row.uid, row.gid) = (folder.row.uid, folder.row.gid)
+    if wanted.kind == .folder { row.nlink = 2 } else { row.mtime = Timestamp(nanoseconds: wanted.mtime) }
+    if wanted.kind == .symlink {
+      guard let target = wanted.target, Self.isTarget(target) else { throw SheafError(.invalid) }
+      row.target = [UInt8](target)
+      row.size = Int64(target.count)
+    }
+    var item = ItemRow(
+      id: numbers.nextItem(), uuid: UUID(bytes: wanted.item.bytes), kind: wanted.kind.local, owner: row.owner,
+      creator: account, created: time)
+    item.isQuiet = try isIgnored(parent, name, isFolder: type == S_IFDIR)
+    row.item = item.id
+    if wanted.kind == .document {
+      if let version, contents == nil, try comesAbsent(version, nil, in: parent) {
+        row.content = try absentContent(of: version, item.id, change)
+      } else {
+        row.content = try storedContents(contents, account, change)
+      }
+      row.size = row.content?.length ?? 0
+      guard row.size == version?.size ?? 0 else { throw SheafError(.notFound, subject: "contents at the hub") }
+      if let version {
+        item.version = max(1, min(version.number, Self.highestVersion))
+        item.lastVersion = item.version
+      }
+    }
+    try change.rows.insert(item)
+    try change.rows.insert(row)
+    try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
+    if let version {
+      try change.rows.insert(
+        VersionRow(
+          item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: author,
+          size: row.size, cause: version.cause.local, base: nil, content: row.content ?? .empty, isOpen: false))
+      try change.rows.set(ReplicaVersionRow(number: item.version, uuid: version.id.bytes, isSent: true), of: item.id)
+    }
+    for (name, value) in wanted.attributes.sorted(by: { $0.key < $1.key }) where Self.travels(Array(name.utf8)) {
+      try change.rows.setXattr(row.ino, Array(name.utf8), [UInt8](value))
+    }
+    let inode = Inode(row)
+    inode.item = item
+    change.whenRecorded { [self] in
+      inodes.insert(inode)
+      identity.settle(parent, name)
+      tell(.made(NamedInode(inode, parent, name)), from: 0)
+    }
+  }
+
+  // MARK: - Making many
+
+  /// Steps that are done together with the lock held.
+  private static let madeAtOnce = 16
+  /// Bytes of contents that are stored with it held; no matter how large the first is.
+  private static let bytesAtOnce: Int64 = 128 << 10
+
+  /// Does the next steps in one change, as far as each makes a document or a symbolic link that is not here, in a folder
+  /// that is: where very many come, each costs less.
+  ///
+  /// - Parameter contents: The contents of a small version, if they were fetched; asked for once, with the lock held.
+  /// - Returns: How many were done; where it is none, the next step is to be done by itself.
+  package func makeTogether(of account: Int64, contents: (ItemVersion) -> [UInt8]?) throws -> Int {
+    try locked {
+      let rows = try read { try $0.replicaSteps(of: account, limit: Self.madeAtOnce) }
+      var new: [NewItem] = []
+      var bytes: Int64 = 0
+      for row in rows {
+        guard let item = try newItem(row.number, replicaTexts.decode(row.step), account) else { break }
+        bytes += item.comesAbsent ? 0 : item.version?.size ?? 0
+        guard new.isEmpty || bytes <= Self.bytesAtOnce else { break }
+        new.append(item)
+      }
+      // One that has no room, or cannot be made for another reason, says so by itself.
+      guard new.count > 1, store.reserve.establish(), store.hasRoom(for: bytes) else { return 0 }
+      var made: [(NewItem, ReceivedContents?)] = []
+      for each in new {
+        var received: ReceivedContents?
+        if let version = each.version, version.size > 0, !each.comesAbsent {
+          guard let bytes = contents(version) else { break }
+          received = .bytes(bytes)
+        }
+        made.append((each, received))
+      }
+      guard !made.isEmpty else { return 0 }
+      do {
+        try makeChange(.replica, by: .replica(account)) { change in
+          for (new, received) in made { try make(new, received, account, change) }
+          for folder in Set(made.map(\.0.folder.ino)) { try touch(inode(folder), change.time, change) }
+        }
+      } catch let error as SheafError where !Self.isLasting(error.kind) {
+        log.info("steps of a replica were not possible together", metadata: ["error": "\(error)"])
+        return 0
+      }
+      return made.count
+    }
+  }
+
+  /// An item that is made by a step, and whose folder is here.
+  private struct NewItem {
+    let number: Int64
+    let item: LocalItem
+    let version: ItemVersion?
+    let name: [UInt8]
+    let folder: Inode
+    let author: Int64
+    let comesAbsent: Bool
+  }
+
+  /// What a step makes, if it makes a document or a symbolic link anew.
+  private func newItem(_ number: Int64, _ step: ReplicaStep, _ account: Int64) throws -> NewItem? {
+    guard case .make(let item, let version) = step, item.kind != .folder, let place = item.places.min(),
+      (0...WireLimits.documentBytes).contains(version?.size ?? 0), try replicaInode(item.item, of: account) == nil,
+      let folder = try ReplicaTree(self, connected(account)).inode(place.parent), folder.isFolder,
+      folder.row.nlink > 0, try isNear(folder.ino, asksTime: false)
+    else { return nil }
+    return NewItem(
+      number: number, item: item, version: version, name: place.name, folder: folder,
+      author: try author(of: version, account),
+      comesAbsent: try version.map { try comesAbsent($0, nil, in: folder.ino) } ?? false)
+  }
+
+  private func make(_ new: NewItem, _ contents: ReceivedContents?, _ account: Int64, _ change: Change) throws {
+    let id = new.item.item
+    let name = try freeName(new.name, in: new.folder.ino, isFolder: false)
+    try insert(new.item, in: new.folder, called: name, new.version, contents, by: new.author, account, change)
+    try change.rows.removeReplicaStep(of: account, new.number)
+    try wakeHistory(of: id, account, change)
+    let base: ItemState? = try change.rows.replicaItem(of: account, id.bytes).base.map { try replicaTexts.decode($0) }
+    if let base, name == new.name, new.item == LocalItem(base), Self.isKeptWhole(new.item, new.version) {
+      // It is as the hub has it, so the next plan need not compare it.
+      try change.rows.removeReplicaChange(of: account, id.bytes)
+    } else {
+      try change.rows.noteReplicaChange(of: account, id.bytes)
+    }
+  }
+
+  /// Whether this machine keeps all that the hub says of a new item.
+  private static func isKeptWhole(_ item: LocalItem, _ version: ItemVersion?) -> Bool {
+    let mode = item.kind == .symlink ? 0o777 : item.mode & 0o1777
+    return item.mode == mode && item.places.count == 1 && item.attributes.keys.allSatisfy { travels(Array($0.utf8)) }
+      && version.map { (1...highestVersion).contains($0.number) } ?? true
   }
 
   /// Who saved a version that the hub told of: the owner, if it names nobody.
@@ -517,7 +618,7 @@ extension Library {
       var tree = try ReplicaTree(self, connected(account))
       let folder = try tree.folderID(place.folder)
       let makesWay = try steps.dropFirst().contains {
-        guard case .place(let id, let places) = try replicaTexts.decode($0) as ReplicaStep else { return false }
+        guard case .place(let id, let places) = try replicaTexts.decode($0.step) as ReplicaStep else { return false }
         return id == WireID(item.uuid) && !places.contains { $0.name == place.name && $0.parent == folder }
       }
       return (free, makesWay)

@@ -66,6 +66,9 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws
 
   func note(_ page: FeedPage, of account: Int64) throws
+  func forgetListed(of account: Int64) throws -> Bool
+  func noteListed(_ states: [ItemState], of account: Int64) throws
+  func endListing(token: String, read: Int64, of account: Int64) throws
   func noteAll(_ states: [ItemState], token: String, of account: Int64) throws
   func reread(_ account: Int64) throws
   func plan(_ account: Int64, sending sends: PlannedSends) throws -> ReplicaProgress
@@ -79,6 +82,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
     of account: Int64
   ) throws -> Bool
   func carryOut(_ number: Int64, _ step: ReplicaStep, of account: Int64, contents: ReceivedContents?) throws -> Bool
+  func makeTogether(of account: Int64, contents: (ItemVersion) -> [UInt8]?) throws -> Int
 
   func neededContents(of account: Int64, limit: Int) throws -> [(item: WireID, version: ItemVersion)]
   func take(_ absent: AbsentContents, contents handle: UInt64, of account: Int64) throws

@@ -110,15 +110,15 @@ extension Library: ReplicaInterface {
   }
 
   package func replicaCounts(_ account: Int64) throws -> ReplicaCounts {
-    try locked {
-      try read {
-        ReplicaCounts(
-          changes: try $0.countReplicaChanges(of: account),
-          saves: Int64(sessions.keptInodes.count { $0.row.owner == account }),
-          sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account)
-            + $0.countReplicaComments(of: account),
-          news: try $0.countReplicaNews(of: account), histories: try $0.countReplicaHistories(of: account))
-      }
+    // First: a save that is kept meanwhile is among the changes then.
+    let saves = locked { Int64(sessions.keptInodes.count { $0.row.owner == account }) }
+    // There may be very many, and counting them need not keep anybody from anything.
+    return try store.snapshot {
+      ReplicaCounts(
+        changes: try $0.countReplicaChanges(of: account), saves: saves,
+        sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account)
+          + $0.countReplicaComments(of: account),
+        news: try $0.countReplicaNews(of: account), histories: try $0.countReplicaHistories(of: account))
     }
   }
 
@@ -139,23 +139,81 @@ extension Library: ReplicaInterface {
     try locked {
       var replica = try connected(account)
       try makeChange(.replica) { change in
-        for state in page.items where state.item != .root {
-          var row = try change.rows.replicaItem(of: account, state.item.bytes)
-          let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
-          guard state.number >= base?.number ?? 0, state.number >= row.newsNumber ?? 0 else { continue }
-          try noteHistory(of: state, after: row, account, change)
-          if let base, row.news == nil, row.mark == nil, state.isAnswered(base) {
-            // It is what this machine sent, and there is nothing to show.
-            row.base = try replicaTexts.encode(state)
-          } else {
-            row.news = try replicaTexts.encode(state)
-            row.newsNumber = state.number
-          }
-          try change.rows.setReplicaItem(of: account, state.item.bytes, row)
-        }
+        for state in page.items { try note(state, of: account, change) }
         replica.token = page.token
         replica.read = max(replica.read, page.items.last?.number ?? 0)
         try change.rows.update(replica)
+      }
+    }
+  }
+
+  private func note(_ state: ItemState, of account: Int64, _ change: Change) throws {
+    if state.item == .root { return }
+    var row = try change.rows.replicaItem(of: account, state.item.bytes)
+    let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
+    guard state.number >= base?.number ?? 0, state.number >= row.newsNumber ?? 0 else { return }
+    try noteHistory(of: state, after: row, account, change)
+    if let base, row.news == nil, row.mark == nil, state.isAnswered(base) {
+      // It is what this machine sent, and there is nothing to show.
+      row.base = try replicaTexts.encode(state)
+    } else {
+      row.news = try replicaTexts.encode(state)
+      row.newsNumber = state.number
+    }
+    try change.rows.setReplicaItem(of: account, state.item.bytes, row)
+  }
+
+  // MARK: - The first reading
+
+  /// Items that are noted with the lock held.
+  private static let notedAtOnce = 64
+
+  /// Forgets some of what a first reading noted that was cut short: what the hub deleted since, no other one tells.
+  ///
+  /// - Returns: whether there was anything.
+  package func forgetListed(of account: Int64) throws -> Bool {
+    try locked {
+      let news = try read { try $0.replicaNews(of: account, limit: Self.notedAtOnce) }
+      if news.isEmpty { return false }
+      try makeChange(.replica) { change in
+        for (item, _) in news {
+          var row = try change.rows.replicaItem(of: account, item)
+          (row.news, row.newsNumber) = (nil, nil)
+          try change.rows.setReplicaItem(of: account, item, row)
+          try change.rows.removeReplicaHistory(of: account, item)
+        }
+      }
+      return true
+    }
+  }
+
+  /// Notes a part of what the hub has when an account reads all of it for the first time. Nothing is planned before
+  /// ``endListing(token:read:of:)``.
+  ///
+  /// - Parameter states: In the order of the numbers.
+  package func noteListed(_ states: [ItemState], of account: Int64) throws {
+    for start in stride(from: 0, to: states.count, by: Self.notedAtOnce) {
+      try locked {
+        try makeChange(.replica) { change in
+          for state in states[start...].prefix(Self.notedAtOnce) { try note(state, of: account, change) }
+        }
+      }
+    }
+  }
+
+  /// Notes that an account has read all that the hub has for the first time.
+  ///
+  /// - Parameters:
+  ///   - token: After which the feed goes on.
+  ///   - read: The newest number that was read.
+  package func endListing(token: String, read: Int64, of account: Int64) throws {
+    try locked {
+      var replica = try connected(account)
+      (replica.token, replica.read, replica.rereads) = (token, read, false)
+      let listed = replica
+      try makeChange(.replica) { change in
+        try change.rows.update(listed)
+        try requestLabels(of: listed, change)
       }
     }
   }
@@ -170,7 +228,7 @@ extension Library: ReplicaInterface {
     }
   }
 
-  /// Compares everything that the hub has with what the replica remembers.
+  /// Compares everything that the hub has with what a replica remembers that has read all of it before.
   ///
   /// - Parameters:
   ///   - states: What the hub has, in the order of the numbers.
@@ -179,14 +237,10 @@ extension Library: ReplicaInterface {
     try locked {
       var replica = try connected(account)
       try settleSessions()
-      let isFirst = replica.token == nil
       let tree = try ReplicaTree(self, replica)
       let news = try read { try $0.replicaNews(of: account, limit: .max) }.compactMap { WireID(bytes: $0.item) }
-      // At the first connection nothing was ever acknowledged, and every version is yet to be sent.
-      let known =
-        isFirst
-        ? []
-        : try read { try $0.replicaBases(of: account) + $0.documents(of: account) }.compactMap { WireID(bytes: $0) }
+      let known = try read { try $0.replicaBases(of: account) + $0.documents(of: account) }
+        .compactMap { WireID(bytes: $0) }
       let plan = try Planner.reread(
         known: Array(Set(known)), news: news, states: states.filter { $0.item != .root },
         chain: { try self.chain(of: $0, replica) }, tree)

@@ -236,7 +236,7 @@ extension Library {
     let sends: [Send] = try read { try $0.replicaSends(of: item.owner, limit: .max) }.map {
       try replicaTexts.decode($0.send)
     }
-    let steps: [ReplicaStep] = try read { try $0.replicaSteps(of: item.owner) }.map { try replicaTexts.decode($0) }
+    let steps: [ReplicaStep] = try read { try $0.replicaSteps(of: item.owner) }.map { try replicaTexts.decode($0.step) }
     let ids = sends.compactMap(\.version?.id) + steps.flatMap(\.versions)
     if ids.isEmpty { return [] }
     let numbers = try replicaVersions(of: item, replica).numbers

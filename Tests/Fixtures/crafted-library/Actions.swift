@@ -44,6 +44,11 @@ struct Actions {
       let account = replica.account
       for _ in 0..<8 {
         if let (number, step) = `do`("step", { try library.step(of: account) }) ?? nil {
+          `do`("make together") {
+            _ = try library.makeTogether(of: account) {
+              $0.size < 1 << 16 ? [UInt8](repeating: 0, count: Int($0.size)) : nil
+            }
+          }
           `do`("contents") { _ = try library.needsContents(step, of: account) }
           `do`("carry out") { _ = try library.carryOut(number, step, of: account, contents: nil) }
         }
@@ -54,6 +59,7 @@ struct Actions {
         `do`("version") { _ = try library.versionReader(version.id, ofItem: each.send.item, of: account) }
       }
       `do`("counts") { _ = try library.replicaCounts(account) }
+      `do`("forget listed") { _ = try library.forgetListed(of: account) }
       `do`("reread") { try library.noteAll([], token: "1", of: account) }
       `do`("plan anew") { _ = try library.plan(account) }
       `do`("disconnect") { try library.disconnect(account) }
