@@ -77,6 +77,16 @@ struct BoundsTests {
     #expect(cache.value(0) == nil)
   }
 
+  @Test func theChunkCacheKeepsNoMoreThanSoManySmallChunks() {
+    let cache = ChunkCache(limit: 1 << 30)
+    for id in 0..<Int64(3 * ChunkCache.countLimit) {
+      cache.insert(id, [1])
+      #expect(cache.value(id) != nil)
+    }
+    let kept = (0..<Int64(3 * ChunkCache.countLimit)).count { cache.value($0) != nil }
+    #expect((ChunkCache.countLimit / 2...ChunkCache.countLimit).contains(kept))
+  }
+
   @Test func manyThreadsAtOnce() throws {
     var random = SeededRandom()
     let fixture = try LibraryFixture()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Recently read chunks, bounded in bytes (rule 7 of docs/ARCHITECTURE.md); the oldest go first.
+/// Recently read chunks, bounded in bytes and number (rule 7 of docs/ARCHITECTURE.md); the oldest go first.
 ///
 /// It has a lock of its own, since reads put in what they fetched without the library's.
 final class ChunkCache: Sendable {
@@ -15,6 +15,9 @@ final class ChunkCache: Sendable {
     var clock: UInt64 = 0
     var removals: UInt64 = 0
   }
+
+  /// Chunks that are kept at most: a small one takes more memory than its bytes, and many take long to sort.
+  static let countLimit = 32_768
 
   private let state = Mutex(State())
   private let limit: Int
@@ -50,10 +53,10 @@ final class ChunkCache: Sendable {
       state.bytes -= old.bytes.count
     }
     state.bytes += value.count
-    guard state.bytes > limit else { return }
+    guard state.bytes > limit || state.slots.count > Self.countLimit else { return }
     // Half at a time, so that the sort is rare.
     for (id, slot) in state.slots.sorted(by: { $0.value.used < $1.value.used }) {
-      guard state.bytes > limit / 2 else { break }
+      guard state.bytes > limit / 2 || state.slots.count > Self.countLimit / 2 else { break }
       state.slots[id] = nil
       state.bytes -= slot.bytes.count
     }
