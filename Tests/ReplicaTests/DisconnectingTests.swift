@@ -16,7 +16,9 @@ import Testing
     let states = (1...3).map { number in
       ItemState(
         number: number, item: WireID(), kind: .document, isDeleted: false,
-        places: [Place(parent: .root, "\(number).md")], mode: 0o644, mtime: 1, target: nil, attributes: [:],
+        // One of them has two names.
+        places: (["\(number).md"] + (number == 2 ? ["second.md"] : [])).map { Place(parent: .root, $0) }, mode: 0o644,
+        mtime: 1, target: nil, attributes: [:],
         version: ItemVersion(id: WireID(), number: 1, base: nil, cause: .save, time: 1, arrived: 1, size: 10),
         copyOf: nil)
     }
@@ -30,7 +32,7 @@ import Testing
         _ = try machine.library.plan(account)
       }
     }
-    try #require(try names(machine) == ["1.md", "2.md", "3.md", "mine.md"])
+    try #require(try names(machine) == ["1.md", "2.md", "3.md", "mine.md", "second.md"])
 
     try machine.library.disconnect(account)
     try machine.restart()

@@ -384,7 +384,10 @@ extension Library {
   }
 
   private func removeAbsent(ofItem id: Int64, _ account: Int64) throws -> Bool {
-    let doomed = try locked { () -> (id: String, handle: AccountHandle, deleted: DeletedRow?)? in
+    typealias Doomed = (
+      id: String, handle: AccountHandle, deleted: DeletedRow?, names: [(folder: Int64, name: [UInt8])]
+    )
+    let doomed = try locked { () -> Doomed? in
       guard let row = try read({ try $0.inode(item: id) }), case let inode = try inode(row.ino),
         let item = try item(of: inode)
       else { return nil }
@@ -393,7 +396,10 @@ extension Library {
         guard row.nlink > 0, let here = versions.last(where: { $0.content.absentLength == 0 }),
           try makeCurrent(here.content, of: inode, by: .api(account)) != nil
         else {
-          return (item.uuid.text, try key(account), row.nlink == 0 ? try read { try $0.deleted(row.ino) } : nil)
+          return (
+            item.uuid.text, try key(account), row.nlink == 0 ? try read { try $0.deleted(row.ino) } : nil,
+            try read { try $0.names(of: row.ino) }
+          )
         }
       }
       try makeChange(.replica, freesSpace: true) { change in
@@ -408,6 +414,8 @@ extension Library {
     if let row = doomed.deleted {
       try destroy(row, of: account)
     } else {
+      // A file with several names goes with the last of them.
+      for name in doomed.names.dropFirst() { try unlink(name.folder, name.name, .replica(account)) }
       try purge(path(ofItem: doomed.id, for: doomed.handle, isExact: true), version: nil)
     }
     return true
