@@ -53,6 +53,9 @@ package enum RapidSavesSetting: String, Sendable, Codable, CaseIterable {
 /// The reason why a version exists.
 package enum VersionCause: String, Sendable, Codable, CaseIterable {
   case save, autosave, replace, restore, recover, merge
+
+  /// Whether a program made it of what it had read.
+  package var isSave: Bool { [.save, .autosave, .replace].contains(self) }
 }
 
 /// An immutable state of a document's contents; still renewed by autosaves while `open`.

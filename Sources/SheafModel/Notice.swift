@@ -29,18 +29,21 @@ package struct Notice: Hashable, Sendable, Codable {
   /// - Parameters:
   ///   - account: The account that gets the notice.
   ///   - tellsURL: Whether an invitation contains the link to join by, which is a secret.
-  package init(_ event: Event, for account: AccountHandle? = nil, tellsURL: Bool = true) {
+  ///   - passedOver: Number of the version before the one that was saved, where the save was not based on it.
+  package init(_ event: Event, for account: AccountHandle? = nil, tellsURL: Bool = true, passedOver: Int64? = nil) {
     id = event.id
     type = event.type
     actor = event.data.actor
     item = event.data.item
-    text = event.sentence(for: account, tellsURL: tellsURL)
+    text =
+      event.sentence(for: account, tellsURL: tellsURL)
+      + (passedOver.map { ", but not based on version \($0)" } ?? "")
     count = 1
     time = event.time
     sequence = event.sequence
     position = event.position
     formerName = event.data.previousName
-    passesOver = event.passedOver != nil
+    passesOver = passedOver != nil
   }
 
   /// Adds a later event on the same item by the same person, if both belong to one burst.
@@ -48,7 +51,7 @@ package struct Notice: Hashable, Sendable, Codable {
   /// - Returns: Whether it added the event.
   package mutating func absorb(_ event: Event) -> Bool {
     guard event.data.item.id == item.id, event.data.actor.handle == actor.handle,
-      (0...Self.burst).contains(event.time.seconds - time.seconds), !passesOver, event.passedOver == nil
+      (0...Self.burst).contains(event.time.seconds - time.seconds), !passesOver
     else { return false }
     switch (type, event.type) {
     case (.created, .edit):
@@ -71,19 +74,25 @@ package struct Notice: Hashable, Sendable, Codable {
 
   /// The notices of an account about events, latest first: one for a burst, a mention instead of its comment, and none
   /// of the account's own actions except changes that it could not save, and saves that passed over another one.
-  package static func notices(of events: [Event], for account: AccountHandle) -> [Notice] {
+  ///
+  /// - Parameter passedOver: Of events whose save was not based on the version before it the number of that version, by
+  ///   their ids.
+  package static func notices(
+    of events: [Event], for account: AccountHandle, passedOver: [String: Int64] = [:]
+  ) -> [Notice] {
     var notices: [Notice] = []
     var latest: [String: Int] = [:]
     let mentions = events.filter { $0.type == .mention && $0.data.mentioned?.handle == account }
-    for event in events where event.data.actor.handle != account || event.keepsUnsaved || event.passedOver != nil {
+    for event in events where event.data.actor.handle != account || event.keepsUnsaved || passedOver[event.id] != nil {
       if event.type == .comment,
         mentions.contains(where: { $0.subject == event.subject && $0.data.comment == event.data.comment })
       {
         continue
       }
-      if let index = latest[event.subject], notices[index].absorb(event) { continue }
+      let over = passedOver[event.id]
+      if over == nil, let index = latest[event.subject], notices[index].absorb(event) { continue }
       latest[event.subject] = notices.count
-      notices.append(Notice(event, for: account))
+      notices.append(Notice(event, for: account, passedOver: over))
     }
     return notices.sorted { $0.position > $1.position }
   }
@@ -121,9 +130,7 @@ extension Event {
       return "\(who) \(isRecovery ? "recovered" : "created") \(name)" + withContents
     case .edit:
       if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
-      let edit = data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
-      guard let passedOver, let base = data.version?.base else { return edit }
-      return edit + ", based on version \(base) and not on \(passedOver)"
+      return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
     case .deleted: return "\(who) deleted \(name)" + withContents
     case .renamed: return "\(who) renamed \(data.previousName ?? "something") to \(name)"
     case .moved:
@@ -171,11 +178,11 @@ extension Event {
   /// Whether the item came back rather than being made.
   package var isRecovery: Bool { type == .created && data.contentCount != nil }
 
-  /// The version before the one that was saved, where the save was not based on it. Of what a hub numbered, the hub has
-  /// made one of both.
-  fileprivate var passedOver: Int64? {
+  /// The version that a save was not based on, if the document has one of this number: the one before it. Of what a hub
+  /// numbered, the hub has made one of both.
+  package var passedOver: Int64? {
     guard type == .edit, data.device == nil, let version = data.version, let base = version.base,
-      [VersionCause.save, .autosave].map(\.rawValue).contains(version.cause), base < version.number - 1
+      VersionCause(rawValue: version.cause)?.isSave ?? false, base < version.number - 1
     else { return nil }
     return version.number - 1
   }

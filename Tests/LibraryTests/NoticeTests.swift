@@ -53,9 +53,17 @@ struct NoticeTests {
         $0.device = device.map { .init(id: $0, name: $0) }
       }
     }
-    let (own, told) = (Account(handle: alice, name: "Alice"), "edited a, based on version 2 and not on 3")
+    func texts(_ events: [Event]) -> [String] {
+      let passedOver = events.compactMap { event in event.passedOver.map { (event.id, $0) } }
+      let notices = Notice.notices(of: events, for: alice, passedOver: Dictionary(uniqueKeysWithValues: passedOver))
+      return notices.map(\.text)
+    }
+    let (own, told) = (Account(handle: alice, name: "Alice"), "edited a, but not based on version 3")
     #expect(texts([save(4, base: 2)]) == ["Bob \(told)"])
     #expect(texts([save(4, base: 2, by: own)]) == ["Alice \(told)"])
+    #expect(texts([save(4, base: 2, cause: "replace")]) == ["Bob \(told)"])
+    // A version of that number is gone, or is not to be known.
+    #expect(self.texts([save(4, base: 2)]) == ["Bob edited a"])
     #expect(
       texts([save(3, base: 2), save(4, base: 2), save(5, base: 4), save(6, base: 5)])
         == ["Bob edited a 2 times", "Bob \(told)", "Bob edited a"])

@@ -249,6 +249,39 @@ struct RapidSaveTests {
     }
   }
 
+  /// A save that passed over what somebody else had saved stays among many: nobody else would tell of it.
+  @Test func aSaveThatPassedOverAnotherStays() throws {
+    try People.story { people in
+      _ = try people.library.change(.init(rapidSaves: .thin))
+      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob, process: getpid()) { $0 })
+      try alice.mkdir("Documents/w")
+      try alice.save("Documents/w/a", "first")
+      try people.share("Documents/w", with: [(.bob, .readWrite)])
+      let shared = "Shared/alice@example.com/w/a"
+      func saves(_ range: ClosedRange<Int>) throws {
+        for number in range {
+          try bob.save(shared, "\(number)")
+          people.clock.advance(milliseconds: 5)
+        }
+      }
+      try saves(1...20)
+      let handle = try bob.open(shared, O_RDWR)
+      _ = try bob.read(handle)
+      try alice.save("Documents/w/a", "important")
+      people.clock.advance(milliseconds: 5)
+      try bob.write(handle, "over")
+      try bob.close(handle)
+      let over = try #require(try alice.versions("Documents/w/a").last?.number)
+      people.clock.advance(milliseconds: 5)
+      try saves(21...60)
+      people.library.keepUp()
+      let kept = try alice.versions("Documents/w/a").map(\.number)
+      #expect(kept.count < 30 && kept.contains(over) && kept.contains(over - 1))
+      let notices = try people.library.notices(for: People.Name.alice.handle).notices.map(\.text)
+      #expect(notices.contains { $0.hasSuffix("edited a, but not based on version \(over - 1)") }, "\(notices)")
+    }
+  }
+
   /// Documents that are replaced by a new file are saved as much as those that are written in place.
   @Test func safeSavesAreThinned() throws {
     try withLibrary { fixture, save in

@@ -25,10 +25,10 @@ import Testing
         exec 3>&-
         same "$(attribute conflict "$ALICE/Documents/plans/trip.md")" 2
 
-        as alice notices | grep -F "bob@example.com edited trip.md, based on version 1 and not on 2"
+        as alice notices | grep -F "bob@example.com edited trip.md, but not based on version 2"
         # It is told to him who did it, who may not know.
-        as bob notices | grep -F "bob@example.com edited trip.md, based on version 1 and not on 2"
-        as carol notices | grep -F "bob@example.com edited trip.md, based on version 1 and not on 2"
+        as bob notices | grep -F "bob@example.com edited trip.md, but not based on version 2"
+        as carol notices | grep -F "bob@example.com edited trip.md, but not based on version 2"
         as alice versions "$ALICE/Documents/plans/trip.md" | grep -E '^ *3 .*, based on 1'
         same "$(as bob versions "$BOB/$shared/trip.md" --json | value 'json[-1]["base"]')" 1
         same "$(as alice status | grep Conflicts | tr -s ' ')" "Conflicts 1 document; see: sheaf find --conflicts"
@@ -42,6 +42,44 @@ import Testing
         for name in alice bob carol; do same "$(as $name find --conflicts)" ""; done
         as alice status | { ! grep Conflicts; }
         same "$(as alice status --json | value 'json["conflicts"]')" 0
+        """)
+    }
+  }
+
+  /// What was autosaved in a share and taken back leaves its number, and is no conflict. A save by a new file that takes
+  /// the place of one that was not read is.
+  @Test func onlyWhatIsOneIsTold() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        as() { local who=$1; shift; "$SHEAF" "$@" --library "$LIBRARY" --as "$who@example.com"; }
+        mkdir "$ALICE/Documents/plans"; shared=Shared/alice@example.com/plans
+        for name in back safe; do echo one >"$ALICE/Documents/plans/$name.md"; done
+        invite "$ALICE/Documents/plans" bob edit
+        for name in alice bob; do as $name notices --clear >/dev/null; done
+        SHEAF="$SHEAF" python3 - "$ALICE/Documents/plans/back.md" <<'END'
+        import os, subprocess, sys
+        file = os.open(sys.argv[1], os.O_RDWR)
+        os.pwrite(file, b"two!", 0)
+        os.fsync(file)
+        subprocess.run([os.environ["SHEAF"], "versions", sys.argv[1]], check=True, stdout=subprocess.DEVNULL)
+        os.pwrite(file, b"one\\n", 0)
+        os.close(file)
+        END
+        echo three >"$ALICE/Documents/plans/back.md"
+        as bob notices | { ! grep "not based"; }
+        as alice versions "$ALICE/Documents/plans/back.md" | { ! grep based; }
+        python3 - "$BOB/$shared/safe.md" "$ALICE/Documents/plans/safe.md" <<'END'
+        import os, subprocess, sys
+        mine, hers = sys.argv[1:]
+        open(mine).read()
+        subprocess.run(["sh", "-c", 'echo two >"$0"', hers], check=True)
+        with open(mine + ".tmp", "w") as new: new.write("bob's\\n")
+        os.rename(mine + ".tmp", mine)
+        END
+        same "$(attribute conflict "$ALICE/Documents/plans/safe.md")" 2
+        for name in alice bob; do as $name notices | grep -F "safe.md, but not based on version 2"; done
+        as alice versions "$ALICE/Documents/plans/safe.md" | grep -E '^ *3 .*, based on 1'
         """)
     }
   }
@@ -61,6 +99,13 @@ import Testing
         same "$(as alice find --conflicts)" "$ALICE/Documents/trip.md"
         invite "$ALICE/Documents/trip.md" bob edit
         same "$(as bob find --conflicts)" ""
+        # A save that was based on a version from before says so without its number.
+        exec 3<>"$ALICE/Documents/trip.md"; cat <&3 >/dev/null
+        sh -c 'echo more >>"$0"' "$ALICE/Documents/trip.md"
+        as bob notices | { ! grep "not based"; }
+        python3 -c 'import os; os.pwrite(3, b"other", 0); os.ftruncate(3, 5)'
+        exec 3>&-
+        as bob notices | grep -F "edited trip.md, but not based on version 4"
         same "$(as bob find trip)" "$BOB/Shared/alice@example.com/trip.md"
         """)
     }

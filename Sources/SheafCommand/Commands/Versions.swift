@@ -31,18 +31,20 @@ struct Versions: AsyncParsableCommand {
     var table = Table([
       ("VERSION", .right), ("TIME", .left), ("SIZE", .right), ("AUTHOR", .left), ("CAUSE", .left), ("LABEL", .left),
     ])
+    let numbers = Set(versions.map(\.number))
     for version in versions {
       table.append([
         "\(version.number)", Format.time(version.time), Format.size(version.size), version.author.description,
-        version.cause.rawValue + (version.open ? ", open" : "") + Self.base(of: version), version.label ?? "",
+        version.cause.rawValue + (version.open ? ", open" : "") + Self.base(of: version, numbers), version.label ?? "",
       ])
     }
     try StandardOutput.write(table.text)
   }
 
   /// What a version was made from, where that is not the version before it.
-  private static func base(of version: Version) -> String {
-    guard let base = version.base, base < version.number - 1, [.save, .autosave].contains(version.cause)
+  private static func base(of version: Version, _ numbers: Set<Int64>) -> String {
+    guard let base = version.base, version.cause.isSave, base < version.number - 1,
+      numbers.contains(version.number - 1)
     else { return "" }
     return ", based on \(base)"
   }

@@ -1,3 +1,4 @@
+import Foundation
 package import SheafModel
 import SheafStore
 
@@ -17,7 +18,24 @@ extension Library {
     }
     let events = try latestEvents(
       before: last + 1, after: cleared, limit: Self.noticeEvents, for: account, in: .all, read: logs)
-    return NoticeList(notices: Notice.notices(of: events, for: account), through: last)
+    let passedOver = try locked { try self.passedOver(by: events, account) }
+    return NoticeList(notices: Notice.notices(of: events, for: account, passedOver: passedOver), through: last)
+  }
+
+  /// Of events whose save was not based on the version before it the number of that version, by their ids, as far as the
+  /// document has it and the account may know of it.
+  private func passedOver(by events: [Event], _ handle: AccountHandle) throws -> [String: Int64] {
+    let caller = Caller.api(try account(handle).id)
+    var passedOver: [String: Int64] = [:]
+    for event in events {
+      guard let number = event.passedOver, let uuid = UUID(uuidString: event.subject),
+        let item = try read({ try $0.item(uuid: uuid) }), let row = try read({ try $0.inode(item: item.id) }),
+        try read({ try $0.version(item.id, number) }) != nil,
+        try number >= firstVisibleVersion(of: item.id, inode(row.ino), caller)
+      else { continue }
+      passedOver[event.id] = number
+    }
+    return passedOver
   }
 
   /// Clears the account's notices of events up to a sequence number.

@@ -8,8 +8,8 @@ extension Library {
 
   /// Removes some versions that are surplus, with their events; returns whether there may be more.
   ///
-  /// Those stay that somebody named, that a conflict or an open session refers to, and those with which the document
-  /// entered a share.
+  /// Those stay that somebody named, that a conflict or an open session refers to, those with which the document entered
+  /// a share, and those that passed over what somebody else had saved: nobody else would tell them of it.
   func thinRapidSaves() throws -> Bool {
     guard !rapidSaves.isEmpty else { return false }
     if try rapidSavesSetting() == .keep {
@@ -36,7 +36,8 @@ extension Library {
             waiting.append(save)
             continue
           }
-          guard try change.rows.thinVersion(item, save.number) else { continue }
+          guard try !passesOverOthers(item, save.number, change), try change.rows.thinVersion(item, save.number)
+          else { continue }
           thinned.insert(save.number)
           bytes += save.size
         }
@@ -48,6 +49,14 @@ extension Library {
     rapidSaves.putBack(waiting)
     if chunks.noteDiscarded(bytes) { sweepDiscarded() }
     return waiting.count < saves.count
+  }
+
+  /// Whether a version was not based on the one before it, which another person had saved.
+  private func passesOverOthers(_ item: Int64, _ number: Int64, _ change: Change) throws -> Bool {
+    guard let version = try change.rows.version(item, number), let base = version.base, base < number - 1,
+      let former = try change.rows.version(item, number - 1)
+    else { return false }
+    return former.author != version.author
   }
 
   /// The versions from which sessions go on, by item.
