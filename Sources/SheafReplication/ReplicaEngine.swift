@@ -441,11 +441,11 @@ final class ReplicaEngine: Sendable {
   /// Reads everything that the hub has for the first time. There may be very much.
   private func readAll() async throws {
     log.noteArrival(goesOn: true)
-    while try await call({ try $0.forgetListed(of: $1) }) { try Task.checkCancellation() }
     var (token, read): (String?, Int64) = (nil, 0)
     while true {
       let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
-      try await call { try $0.noteListed(page.items, of: $1) }
+      let begins = token == nil
+      try await call { try $0.noteListed(page.items, begins: begins, of: $1) }
       (token, read) = (page.token, page.items.last?.number ?? read)
       guard page.hasMore else { break }
     }

@@ -22,7 +22,7 @@ import Testing
         version: ItemVersion(id: WireID(), number: 1, base: nil, cause: .save, time: 1, arrived: 1, size: 10),
         copyOf: nil)
     }
-    try machine.library.noteListed(states, of: account)
+    try machine.library.noteListed(states, begins: true, of: account)
     try machine.library.endListing(token: "1", read: 3, of: account)
     for _ in 0..<20 {
       if let (number, step) = try machine.library.step(of: account) {

@@ -147,13 +147,12 @@ import Testing
       let items = story.hub.page(after: 0, limit: 100).items
       #expect(items.count == 2)
       #expect(try desktop.library.replica(desktop.account)?.token == nil)
-      try desktop.library.noteListed(items, of: desktop.account)
+      try desktop.library.noteListed(items, begins: true, of: desktop.account)
       // Nothing is planned before all of it was read.
       #expect(try desktop.library.plan(desktop.account) == .planned([]))
       #expect(try desktop.library.step(of: desktop.account) == nil)
       let left = items.filter { $0.places.first?.name == Array("kept".utf8) }
-      while try desktop.library.forgetListed(of: desktop.account) {}
-      try desktop.library.noteListed(left, of: desktop.account)
+      try desktop.library.noteListed(left, begins: true, of: desktop.account)
       try desktop.library.endListing(
         token: "\(story.hub.epoch)", read: items.map(\.number).max() ?? 0, of: desktop.account)
       story.desktop.rest()

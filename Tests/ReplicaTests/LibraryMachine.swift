@@ -287,10 +287,9 @@ final class LibraryMachine {
     guard let replica = try library.replica(account) else { throw Broken(description: "is no replica") }
     if replica.rereads, replica.token == nil {
       stage = "listing"
-      while try library.forgetListed(of: account) {}
       let items = hub.page(after: 0, limit: .max).items
       // What was noted before an answer was lost is forgotten.
-      try library.noteListed(losesAnswer ? items.dropLast(items.count / 2) : items, of: account)
+      try library.noteListed(losesAnswer ? items.dropLast(items.count / 2) : items, begins: true, of: account)
       if losesAnswer { return true }
       try library.endListing(token: "\(hub.epoch)", read: items.last?.number ?? 0, of: account)
       return true

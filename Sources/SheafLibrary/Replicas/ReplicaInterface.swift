@@ -66,8 +66,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws
 
   func note(_ page: FeedPage, of account: Int64) throws
-  func forgetListed(of account: Int64) throws -> Bool
-  func noteListed(_ states: [ItemState], of account: Int64) throws
+  func noteListed(_ states: [ItemState], begins: Bool, of account: Int64) throws
   func endListing(token: String, read: Int64, of account: Int64) throws
   func noteAll(_ states: [ItemState], token: String, of account: Int64) throws
   func reread(_ account: Int64) throws

@@ -171,7 +171,7 @@ extension Library: ReplicaInterface {
   /// Forgets some of what a first reading noted that was cut short: what the hub deleted since, no other one tells.
   ///
   /// - Returns: whether there was anything.
-  package func forgetListed(of account: Int64) throws -> Bool {
+  private func forgetListed(of account: Int64) throws -> Bool {
     try locked {
       let news = try read { try $0.replicaNews(of: account, limit: Self.notedAtOnce) }
       if news.isEmpty { return false }
@@ -190,8 +190,11 @@ extension Library: ReplicaInterface {
   /// Notes a part of what the hub has when an account reads all of it for the first time. Nothing is planned before
   /// ``endListing(token:read:of:)``.
   ///
-  /// - Parameter states: In the order of the numbers.
-  package func noteListed(_ states: [ItemState], of account: Int64) throws {
+  /// - Parameters:
+  ///   - states: In the order of the numbers.
+  ///   - begins: Whether it is the first part.
+  package func noteListed(_ states: [ItemState], begins: Bool, of account: Int64) throws {
+    while begins, try forgetListed(of: account) {}
     for start in stride(from: 0, to: states.count, by: Self.notedAtOnce) {
       try locked {
         try makeChange(.replica) { change in

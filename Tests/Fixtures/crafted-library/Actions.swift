@@ -59,7 +59,7 @@ struct Actions {
         `do`("version") { _ = try library.versionReader(version.id, ofItem: each.send.item, of: account) }
       }
       `do`("counts") { _ = try library.replicaCounts(account) }
-      `do`("forget listed") { _ = try library.forgetListed(of: account) }
+      `do`("listing anew") { try library.noteListed([], begins: true, of: account) }
       `do`("reread") { try library.noteAll([], token: "1", of: account) }
       `do`("plan anew") { _ = try library.plan(account) }
       `do`("disconnect") { try library.disconnect(account) }

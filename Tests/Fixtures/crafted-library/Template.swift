@@ -18,7 +18,7 @@ enum Template {
     let state = ItemState(
       number: 7, item: folder, kind: .folder, isDeleted: false, places: [Place(parent: .root, "from the hub")],
       mode: 0o755, mtime: 0, target: nil, attributes: [:], version: nil, copyOf: nil)
-    try library.noteListed([state], of: account)
+    try library.noteListed([state], begins: true, of: account)
     try library.endListing(token: "7", read: 7, of: account)
     for _ in 0..<64 where try library.sends(of: account, limit: 1).isEmpty {
       while let (number, step) = try library.step(of: account) {
