@@ -110,7 +110,9 @@ final class LibraryFixture: Sendable {
 
   // MARK: - Contents
 
-  func open(_ text: String, _ flags: Int32 = O_RDWR) throws -> UInt64 {
+  /// - Parameter process: The program that opens it; nil for this one.
+  func open(_ text: String, _ flags: Int32 = O_RDWR, by process: Int32? = nil) throws -> UInt64 {
+    let caller = process.map { Caller(uid: 0, gid: 0, thread: $0, door: 0) { [] } } ?? caller
     if flags & O_CREAT != 0, try find(text) == nil {
       let (parent, name) = try place(text)
       return try library.create(parent, name, mode: 0o644, flags: flags, caller).handle

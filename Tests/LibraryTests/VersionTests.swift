@@ -72,6 +72,90 @@ struct VersionTests {
     try fixture.finish()
   }
 
+  /// A save is its program's once it is closed, whoever has the document open and writes on.
+  @Test(arguments: [3, 9 << 20]) func aClosedSaveIsNotWrittenOver(_ size: Int) throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "first")
+    fixture.clock.advance(60)
+    let open = try fixture.open("a", O_RDWR, by: 1)
+    try fixture.write(open, Array("second".utf8))
+    for byte in [66, 67] as [UInt8] {
+      let other = try fixture.open("a", O_RDWR | O_TRUNC, by: 2)
+      try fixture.write(other, [UInt8](repeating: byte, count: size))
+      try fixture.close(other)
+      try fixture.write(open, Array("thi".utf8))
+      try fixture.write(open, Array("!".utf8), at: 1)
+    }
+    try fixture.library.flush(open)
+    try fixture.write(open, Array("?".utf8), at: 1)
+    try fixture.close(open)
+    let versions = try fixture.versions("a")
+    func bytes(_ number: Int64) throws -> [UInt8] { Array(try fixture.version("a", number).utf8) }
+    #expect(versions.map(\.number) == [1, 2, 3, 4] && versions.map(\.base) == [nil, 1, 2, 3])
+    #expect(try bytes(2) == [UInt8](repeating: 66, count: size))
+    #expect(try bytes(3) == [UInt8](repeating: 67, count: size))
+    #expect(try bytes(4) == Array("t?i".utf8) + [UInt8](repeating: 67, count: size - 3))
+    try fixture.finish()
+  }
+
+  /// An editor that saves in place makes a version each time, though a program has the document open.
+  @Test func eachOfSeveralClosedSavesIsAVersion() throws {
+    let fixture = try LibraryFixture()
+    let open = try fixture.open("a", O_RDWR | O_CREAT, by: 1)
+    try fixture.write(open, Array("open".utf8))
+    for number in 0..<3 {
+      let editor = try fixture.open("a", O_RDWR | O_TRUNC, by: 2)
+      try fixture.write(editor, Array("draft \(number)".utf8))
+      try fixture.close(editor)
+    }
+    try fixture.close(open)
+    let texts = try fixture.versions("a").map { try fixture.version("a", $0.number) }
+    #expect(texts == ["draft 0", "draft 1", "draft 2"])
+    try fixture.finish()
+  }
+
+  /// Who closes while another program is in the middle of writing ends nothing: a database would be torn.
+  @Test func whoDidNotWriteLastEndsNoVersion() throws {
+    let fixture = try LibraryFixture()
+    let (one, two) = (try fixture.open("a", O_RDWR | O_CREAT, by: 1), try fixture.open("a", O_RDWR, by: 2))
+    try fixture.write(two, Array("before".utf8))
+    try fixture.write(one, Array("half".utf8))
+    try fixture.close(two)
+    try fixture.write(one, Array("whole".utf8))
+    try fixture.close(one)
+    #expect(try fixture.versions("a").map { try fixture.version("a", $0.number) } == ["wholee"])
+    try fixture.finish()
+  }
+
+  @Test func linesAppendedToAnOpenLogAreVersions() throws {
+    let fixture = try LibraryFixture()
+    let log = try fixture.open("log", O_WRONLY | O_CREAT, by: 1)
+    try fixture.write(log, Array("1".utf8))
+    let other = try fixture.open("log", O_WRONLY, by: 2)
+    try fixture.write(other, Array("2".utf8), at: 1)
+    try fixture.close(other)
+    try fixture.write(log, Array("3".utf8), at: 2)
+    try fixture.write(log, Array("4".utf8), at: 3)
+    try fixture.close(log)
+    let texts = try fixture.versions("log").map { try fixture.version("log", $0.number) }
+    #expect(texts == ["12", "1234"])
+    try fixture.finish()
+  }
+
+  /// `: >log` of a document that a program writes to is no save.
+  @Test func whatOneProgramEmptiesAnotherGoesOnWith() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("a", "first")
+    fixture.clock.advance(60)
+    let open = try fixture.open("a", O_RDWR, by: 1)
+    try fixture.write(open, Array("second".utf8))
+    try fixture.close(try fixture.open("a", O_RDWR | O_TRUNC, by: 2))
+    try fixture.write(open, Array("third".utf8))
+    try fixture.close(open)
+    #expect(try fixture.versions("a").map { try fixture.version("a", $0.number) } == ["first", "third"])
+    try fixture.finish()
+  }
+
   @Test func zerosForAHoleMakeNone() throws {
     let fixture = try LibraryFixture()
     let handle = try fixture.open("a", O_RDWR | O_CREAT)

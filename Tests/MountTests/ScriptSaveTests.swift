@@ -6,14 +6,17 @@ import Testing
 struct ScriptSaveTests {
   /// A program that saves by a new file and goes on for a while, three times.
   private static let editor = """
-    import os, sys, time
+    import fcntl, os, sys, time
+    lock = open(sys.argv[2])
     for number in range(3):
+        fcntl.flock(lock, fcntl.LOCK_EX)
         open(sys.argv[1]).read()
         file = os.open(sys.argv[1] + ".tmp", os.O_CREAT | os.O_WRONLY)
         os.write(file, b"EDITOR %d" % number)
         os.fsync(file)
         os.close(file)
         os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+        fcntl.flock(lock, fcntl.LOCK_UN)
         time.sleep(1.3)
     """
 
@@ -24,14 +27,16 @@ struct ScriptSaveTests {
   func aPersonsSavesStayBesideAScript(_ rewriting: String) throws {
     try withMount { library in
       try library.sheafSucceeds("library", "set", "--rapid-saves", "thin", "--library", library.library)
-      // With a session of its own, as a terminal's shell has one, wherever the tests run.
+      // With a session of its own, as a terminal's shell has one, wherever the tests run. They take turns: what one writes
+      // over before another closed it is in no version.
       let terminal =
         """
         date +%N >log
-        (for round in $(seq 80); do \(rewriting); sleep 0.07; done) & script=$!
+        exec 8>turn
+        (exec 9>turn; for round in $(seq 80); do flock 9; \(rewriting); flock -u 9; sleep 0.07; done) & script=$!
         sleep 2
-        python3 -c '\(Self.editor)' log & editor=$!
-        for number in 0 1 2; do sleep 0.9; sh -c "echo COMMAND $number >log"; done
+        python3 -c '\(Self.editor)' log turn & editor=$!
+        for number in 0 1 2; do sleep 0.9; flock 8; sh -c "echo COMMAND $number >log"; flock -u 8; done
         wait $editor $script
         """
       try library.shell("setsid --wait bash -c '\(terminal.replacing("'", with: "'\\''"))'")
@@ -50,6 +55,27 @@ struct ScriptSaveTests {
     }
   }
 
+  /// Its programs' saves are a series, too, where a daemon has the document open and writes between them.
+  @Test func aScriptsSavesAreThinnedBesideADaemon() throws {
+    try withMount { library in
+      try library.sheafSucceeds("library", "set", "--rapid-saves", "thin", "--library", library.library)
+      let daemon =
+        "import sys, time\nlog = open(sys.argv[1], \"a\", buffering=1)\nwhile True: log.write(\"daemon\\n\"); time.sleep(0.05)"
+      try library.shell(
+        """
+        echo first >log
+        python3 -c '\(daemon)' log & daemon=$!
+        setsid --wait bash -c 'for round in $(seq 60); do sh -c "echo $round >>log"; sleep 0.1; done'
+        kill $daemon
+        """)
+      try eventually("that the versions are thinned", within: .seconds(20)) {
+        try library.versions("log").count <= 25
+      }
+      let lines = Set(try library.shell("cat log").text.split(separator: "\n"))
+      #expect((1...60).allSatisfy { lines.contains("\($0)") })
+    }
+  }
+
   /// Shells in which a person types: the first process of the terminal's session, and one that such a shell started, as
   /// su(1) does.
   @Test(arguments: [false, true]) func whatIsTypedInAShellStaysBesideAScript(_ isNested: Bool) throws {
@@ -58,8 +84,8 @@ struct ScriptSaveTests {
       try library.shell(
         """
         date +%N >log
-        echo 'for round in $(seq 80); do date +%N >.new; cp .new log; sleep 0.07; done' >loop
-        printf 'echo "COMMAND $1" >.mine\ncp .mine log\n:\n' >save
+        echo 'exec 9>turn; for round in $(seq 80); do date +%N >.new; flock 9; cp .new log; flock -u 9; sleep 0.07; done' >loop
+        printf 'echo "COMMAND $1" >.mine\nexec 9>turn\nflock 9\ncp .mine log\n:\n' >save
         { \(isNested ? "echo bash --norc -i; sleep 1;" : "")
           echo 'bash loop &'; sleep 2
           for number in 0 1 2; do echo "bash save $number"; sleep 1.7; done

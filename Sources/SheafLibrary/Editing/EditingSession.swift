@@ -30,6 +30,10 @@ struct EditingSession {
   var kept: Timestamp?
   /// Whether all that was written in it went to the end of the document, whatever that was.
   var onlyAppends = false
+  /// The handle that wrote last.
+  var lastWriter: UInt64?
+  /// The program that closed that handle, as long as nothing was written since.
+  var closedBy: SavingProcess?
   /// Handles that wrote.
   var writers: [UInt64: SessionWriter] = [:]
 

@@ -209,7 +209,13 @@ extension Library {
       if try !keepClosed(of: file.inode, file.draft) { try save(file.inode, file.draft) }
       identity.closed(file.inode.ino, at: clock())
       noteProof(of: file)
-      file.draft.session?.writers[handle]?.isFlushed = true
+      if let writer = file.draft.session?.writers[handle], !writer.isFlushed {
+        file.draft.session?.writers[handle]?.isFlushed = true
+        // One that only emptied it saved nothing that could be missed.
+        if file.draft.session?.lastWriter == handle, file.draft.working?.size ?? 0 > 0 {
+          file.draft.session?.closedBy = writer.saver
+        }
+      }
       if file.hasUnflushed {
         file.hasUnflushed = false
         file.isToldClosed = true

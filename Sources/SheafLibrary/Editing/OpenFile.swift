@@ -19,6 +19,8 @@ final class OpenFile {
   let draft: Draft
   /// The thread that opened it.
   let thread: Int32
+  /// Its process, which outlives it; 0 for a file that was opened to be read.
+  let process: Int32
   /// Whether what was written through it could not be saved in its place, because the account lost the right to.
   var hasLostChanges = false
   /// The version that its reader has read through it, as far as that is remembered; 0 before any.
@@ -39,6 +41,7 @@ final class OpenFile {
     draft = inode.draft(of: caller.account)
     thread = caller.thread
     let mode = flags & O_ACCMODE
+    process = mode == O_RDONLY && flags & O_TRUNC == 0 ? 0 : caller.process
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY
     truncates = flags & O_TRUNC != 0

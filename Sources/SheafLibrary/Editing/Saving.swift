@@ -33,7 +33,9 @@ extension Library {
   /// Notes that `draft` changes now, through `handle` where there is one.
   ///
   /// A write through another handle than those that wrote so far, all of which were closed, begins a new session: the
-  /// kernel tells of the last close later than close(2) returns.
+  /// kernel tells of the last close later than close(2) returns. Where some of them have yet to close, the session goes on,
+  /// and the version ends that the last one saved by its close. A program that goes on to write through a handle which
+  /// it had before goes on with its own version.
   ///
   /// - Parameters:
   ///   - basis: the contents on which the change through `handle` is based.
@@ -54,6 +56,10 @@ extension Library {
         // The last session of a file that nobody has open takes the contents with it.
         load(inode, draft)
       }
+    } else if let session = draft.session, session.dirtySince == nil, let closed = session.closedBy,
+      handle.flatMap({ session.writers[$0] })?.saver.process != closed.process
+    {
+      try endClosedVersion(inode, draft, by: closed)
     }
     if basis == .end, draft.session?.onlyAppends == false, inode.drafts.contains(where: { $0 !== draft && !$0.isIdle })
     {
@@ -74,11 +80,13 @@ extension Library {
       try rebase(draft, inode, changedThrough: handle, basis, by: caller)
     }
     draft.session?.onlyAppends = appends
+    draft.session?.lastWriter = handle
+    draft.session?.closedBy = nil
     if let handle {
       let file = files[handle]
       draft.session?.writers[handle] = SessionWriter(
         account: file?.account,
-        saver: file.map { saver(Caller.process(of: $0.thread), after: writer) } ?? .unknown,
+        saver: file.map { saver($0.process, after: writer) } ?? .unknown,
         onlyAppends: basis == .end && writer?.onlyAppends ?? true)
     }
     if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
@@ -86,6 +94,16 @@ extension Library {
     draft.session?.lastWrite = time
     sessions.insert(inode)
     maintenance.wake()
+  }
+
+  /// Ends the version that was saved when its writer closed the document: what a program writes that keeps it open does
+  /// not renew that.
+  private func endClosedVersion(_ inode: Inode, _ draft: Draft, by saver: SavingProcess) throws {
+    // It may have been kept, and wait to be stored.
+    try makeVersion(inode, draft, cause: .save)
+    try makeChange(.endSession, freesSpace: true) { try endVersion(of: draft, inode, savedBy: saver, $0) }
+    guard let writers = draft.session?.writers else { return load(inode, draft) }
+    draft.session?.writers = writers.filter { !$0.value.isFlushed }
   }
 
   /// - Parameter writer: The same handle, as it wrote before.
@@ -299,11 +317,11 @@ extension Library {
   }
 
   /// Ends the version of a session that goes on: later writes make the next version.
-  func endVersion(of draft: Draft, _ inode: Inode, _ change: Change) throws {
+  func endVersion(of draft: Draft, _ inode: Inode, savedBy saver: SavingProcess? = nil, _ change: Change) throws {
     guard let session = draft.session, let number = session.number, let item = try item(of: inode) else { return }
     try change.rows.closeVersion(item.id, number, cause: session.cause)
     if let version = try change.rows.version(item.id, number) {
-      try logSave(version, of: item, inode: inode.row, by: session.saver, change)
+      try logSave(version, of: item, inode: inode.row, by: saver ?? session.saver, change)
     }
     let content = inode.row.content ?? .empty
     change.whenRecorded { [self] in
@@ -326,7 +344,7 @@ extension Library {
   }
 
   /// Makes the drafts of other accounts show what was saved; people who are editing go on with what they have.
-  private func adoptSaved(in inode: Inode, by draft: Draft) {
+  func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if other.session != nil {
         if !appendAgain(other, inode) { other.session?.isPassedOver = true }

@@ -213,6 +213,8 @@ extension Library {
         else { continue }
         recovery.note(try giveBack(row, to: place, entersShare: recovery.entersShare, change))
         try markReturned(row, change)
+        // Who brings it back would miss it (rule 1 of ``Identity``).
+        change.whenRecorded { [self] in identity.becomesKnown(row.ino) }
       }
       try tell(of: &recovery, change)
       return recovery

@@ -420,11 +420,14 @@ extension Library {
         let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)
         draft.session = EditingSession(
           author: draft.account, number: number, base: base, baseContent: oldContent, began: time,
-          cause: .replace, isOnTop: isOnTop,
-          writers: draft.session?.writers ?? [:])
+          cause: .replace, isOnTop: isOnTop, lastWriter: draft.session?.lastWriter,
+          closedBy: isEmptyYet ? nil : draft.session?.closedBy, writers: draft.session?.writers ?? [:])
         if isEmptyYet {
           draft.working?.replaceAll(with: .empty)
           draft.session?.dirtySince = time
+          // To others it is what is stored.
+          adoptSaved(in: inode, by: draft)
+          tellSaved(inode, draft)
         }
         sessions.insert(inode)
       }

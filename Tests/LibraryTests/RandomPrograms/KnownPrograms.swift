@@ -874,5 +874,69 @@ enum KnownPrograms {
       alice.0 close 1
       """
     ),
+    (
+      "a closed save stays when its document takes another one's name and a program that has it open writes on",
+      """
+      alice.0 open 2 doc creat
+      alice.0 append 2
+      alice.1 save doc
+      alice.1 save t
+      alice.0 rename doc t
+      alice.0 append 2
+      """
+    ),
+    (
+      "a closed save stays when a program closes the document that wrote before it, and then writes on",
+      """
+      alice.0 mkdir draft
+      alice.0 save draft/t
+      alice.0 link draft/t draft/doc
+      alice.0 open 2 draft/t trunc
+      bob.2 write 2
+      alice.0 save draft/doc
+      alice.1 flush 2
+      bob.2 mapped 2
+      """
+    ),
+    (
+      "who appends to a document whose name an emptied file took appends to what the document holds",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 open 1 team/doc rw
+      alice.1 save doc
+      alice.0 rename team/doc .doc.swp
+      alice.0 rename doc team/.doc.tmp
+      alice.1 truncate 0
+      alice.0 rename .doc.swp team/.doc.tmp
+      bob.2 append 1
+      """
+    ),
+    (
+      "a closed save stays when a program that closed before it writes on",
+      """
+      alice.0 open 0 doc creat
+      alice.0 open 2 doc creat
+      bob.2 write 0
+      alice.1 mapped 2
+      bob.0 flush 0
+      bob.0 close 2
+      alice.0 mapped 0
+      """
+    ),
+    (
+      "what was brought back out of the trash goes there again, whoever deletes it",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      bob.2 save team/.doc.swp
+      alice.1 unlink team/.doc.swp
+      alice.3 wait 2
+      bob.2 takeOut team .doc.swp team/doc
+      bob.2 unlink team/doc
+      """
+    ),
   ]
 }

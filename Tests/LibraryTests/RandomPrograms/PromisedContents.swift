@@ -6,7 +6,7 @@ import SheafModel
 ///
 /// One editing session is one version, which later saves of the session renew (docs/ARCHITECTURE.md, "Versions"): so a
 /// promise is kept by its contents and by all that the same session wrote later, and one that emptied the file promises
-/// nothing any more. It can be broken by
+/// nothing any more. What the last to write closed, no other program renews, and nothing that is opened later. A promise can be broken by
 /// - a purge of what held it;
 /// - the removal of a file that nobody could mean (rule 6 of ``Identity``): its own program takes its last name away
 ///   before it was ever closed with contents and had a name that is no temporary file's, or within two seconds after
@@ -17,8 +17,6 @@ import SheafModel
 struct PromisedContents {
   struct Promise {
     var kept: Set<String>
-    /// Whether its session goes on.
-    var isOpen = true
     let action: String
   }
 
@@ -33,6 +31,10 @@ struct PromisedContents {
     var former: Set<String> = []
     /// The promise that its later saves renew.
     var promise: Int?
+    /// The handle that wrote last, and its program, unless it only emptied the file.
+    var lastWriter: (handle: UInt64, process: Int32)?
+    /// That program, if the close of the handle made the promise.
+    var closedBy: Int32?
   }
 
   private struct Key: Hashable {
@@ -84,9 +86,16 @@ struct PromisedContents {
       replacedWork[key] = text
     }
     if let session = sessions[key], session.writers[slot.handle] == nil, session.writers.values.allSatisfy({ $0 }) {
-      end(key)
+      sessions[key] = nil
+    }
+    if let session = sessions[key], let closed = session.closedBy,
+      closed != process || session.writers[slot.handle] == nil
+    {
+      sessions[key]?.promise = nil
     }
     sessions[key, default: Session(writers: [:])].writers[slot.handle] = false
+    sessions[key]?.closedBy = nil
+    sessions[key]?.lastWriter = written.isEmpty ? nil : (slot.handle, process)
     sessions[key]?.last = written
     sessions[key]?.former = []
     sessions[key]?.text = text
@@ -114,6 +123,7 @@ struct PromisedContents {
     guard let session = sessions[key], session.writers.values.contains(false) else { return }
     let text = session.text
     if let handle, sessions[key]?.writers[handle] != nil { sessions[key]?.writers[handle] = true }
+    if let handle, let writer = session.lastWriter, handle == writer.handle { sessions[key]?.closedBy = writer.process }
     if let former = sessions[key]?.promise { promises[former] = nil }
     sessions[key]?.promise = nil
     guard !text.isEmpty else { return }
@@ -129,18 +139,18 @@ struct PromisedContents {
   /// Notes that the last handle that could write was closed.
   mutating func lastWriterClosed(_ ino: Int64, _ account: Int64, _ action: String) {
     let key = Key(ino: ino, account: account)
-    end(key)
+    sessions[key] = nil
     // It is kept in the account's `Documents`, as `NAME (not saved)`.
     guard let text = replacedWork.removeValue(forKey: key), !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: [text], isOpen: false, action: action)
+    promises[count] = Promise(kept: [text], action: action)
   }
 
   /// Notes that a program gave a document's name to another file, and what had it lives on for those who have it open.
   mutating func replaced(_ ino: Int64, by process: Int32) { replacers[ino] = process }
 
   mutating func endAllSessions() {
-    for key in sessions.keys { end(key) }
+    sessions = [:]
     // Another process knows of no young files, and gives their numbers again.
     lives = [:]
     lost = [:]
@@ -150,11 +160,7 @@ struct PromisedContents {
 
   /// Notes that a file got earlier contents, whoever has it open.
   mutating func restored(_ ino: Int64) {
-    for key in sessions.keys where key.ino == ino { end(key) }
-  }
-
-  private mutating func end(_ key: Key) {
-    if let promise = sessions.removeValue(forKey: key)?.promise { promises[promise]?.isOpen = false }
+    for key in sessions.keys where key.ino == ino { sessions[key] = nil }
   }
 
   // MARK: - Files
