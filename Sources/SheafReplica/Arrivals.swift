@@ -72,15 +72,26 @@ struct Arrivals {
     _ state: ItemState, _ local: LocalItem?, _ base: ItemState?, isUndone: Bool
   ) throws {
     guard let local else { return try agree(state.item, state) }
-    if state.isPurged, !local.unsent.isEmpty {
-      // The hub never had this, so it is a new document.
+    if state.isPurged, try isNews(local, base, isUndone: isUndone) {
+      // The hub takes an id that was purged no more, so this is a new item.
       try draft.identify(state.item, as: draft.newID())
       try agree(state.item, state)
-    } else if !isUndone, !Departures.isClean(local, base) {
+    } else if !isUndone, !state.isPurged, !Departures.isClean(local, base) {
       // What was changed here comes back at the hub. It knows the id, but all of the item is sent.
       try agree(state.item, state)
     } else {
       wanted[state.item] = Wanted(item: state.item, state: state, local: nil)
+    }
+  }
+
+  /// Whether an item of this machine holds what the hub never had.
+  ///
+  /// A document does not where only its names or attributes were changed: all that it holds was to be destroyed.
+  private func isNews(_ local: LocalItem, _ base: ItemState?, isUndone: Bool) throws -> Bool {
+    switch local.kind {
+    case .document: !local.unsent.isEmpty
+    case .symlink: !isUndone && local.target != base?.target
+    case .folder: !isUndone && !Departures.isClean(local, base)
     }
   }
 
@@ -136,6 +147,7 @@ struct Arrivals {
           held.append(id)
         }
       } else if try !isEmpty(id) {
+        try keepPurgedFolder(each)
         held.append(id)
       }
     }
@@ -166,6 +178,23 @@ struct Arrivals {
       next = try places(folder).first?.parent
     }
     return false
+  }
+
+  /// Gives another id to a purged folder that is to go, if something is in it that the hub does not have there: the hub
+  /// takes its id no more, and what is in it could never be sent.
+  private mutating func keepPurgedFolder(_ each: Wanted) throws {
+    guard each.state.isPurged else { return }
+    var isKept = false
+    for child in try draft.localChildren(of: each.item) where wanted[child].map({ $0.local != nil }) ?? true {
+      guard let base = try draft.base(child) else {
+        isKept = try isKept || draft.local(child)?.readiness != .never
+        continue
+      }
+      isKept = isKept || !base.places.contains { $0.parent == each.item }
+    }
+    guard isKept else { return }
+    try draft.identify(each.item, as: draft.newID())
+    try agree(each.item, each.state)
   }
 
   /// Whether nothing is in an item when all is done, but what the hub never hears of.

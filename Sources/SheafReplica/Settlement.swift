@@ -157,9 +157,10 @@ struct Settlement {
       // The hub does not have what it had: it went back. So it takes the feed's token no more, and once everything is
       // read anew, this is sent again.
       return
-    case .purged where send.version != nil:
-      // Nothing of the item is left at the hub. What was saved here is a new document.
-      draft.notify(id, .refused(reason))
+    case .purged where send.version != nil || send.kind == .folder && !send.isDeletion:
+      // Nothing of the item is left at the hub. What was saved here is a new document, and a folder in which something
+      // is left, as what is ignored, a new folder.
+      if send.version != nil { draft.notify(id, .refused(reason)) }
       try draft.setBase(id, nil)
       try draft.identify(id, as: draft.newID())
     case .tooLarge where send.isDeletion && send.kind == .folder:
