@@ -267,10 +267,10 @@ package final class LibraryConnections: ConnectionController {
       try await forgetWipe(of: account, wipe)
       return 0
     }
-    if !discardsUnsent, case let counts = try library.replicaCounts(account), counts.changes + counts.sends > 0 {
+    if !discardsUnsent, case let counts = try library.replicaCounts(account), counts.unsent > 0 {
       throw SheafError(
         .busy, subject: "\(handle)",
-        reason: "has \(Self.items(counts.changes + counts.sends)) that the hub does not have yet",
+        reason: "has \(Self.items(counts.unsent)) that the hub does not have yet",
         advice: "wait for it: sheaf sync --wait 60; or leave it so: --discard-unsent")
     }
     await end(account)
@@ -431,7 +431,7 @@ package final class LibraryConnections: ConnectionController {
     } catch {
       return ConnectionStatus(
         account: handle, hub: nil, state: .failed, since: begun, problem: "\(error)",
-        unsent: counts.changes + counts.sends, unfetched: counts.news, isSettled: false, isPaused: pace.isPaused,
+        unsent: counts.unsent, unfetched: counts.news, isSettled: false, isPaused: pace.isPaused,
         limit: pace.limit, movedBytes: 0, notices: [])
     }
   }

@@ -151,7 +151,7 @@ final class ReplicaEngine: Sendable {
       ConnectionStatus(
         account: account, hub: hub, state: state.state, since: state.since,
         problem: state.problem ?? state.full?.problem,
-        unsent: max(counts.changes, counts.saves) + counts.sends, unfetched: counts.news + counts.histories,
+        unsent: max(counts.unsent, counts.saves + counts.sends), unfetched: counts.news + counts.histories,
         isSettled: state.settled == state.wakes && counts.saves == 0,
         isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed, notices: state.notices.words)
     }

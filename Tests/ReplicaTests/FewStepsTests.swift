@@ -115,6 +115,29 @@ import Testing
     }
   }
 
+  /// What was just received is compared once more, and nobody is told that it is to be sent.
+  @Test func whatWasReceivedIsNotToBeSent() throws {
+    try LibraryStory.tell { story in
+      try story.sync()
+      for number in 0..<20 { try story.laptop.makeFolder("\(number)") }
+      try story.connect(story.laptop)
+      let (library, account) = (story.desktop.library, story.desktop.account)
+      while try library.step(of: account) == nil {
+        #expect(try story.desktop.step(&story.hub, losesAnswer: false))
+      }
+      while try library.step(of: account) != nil {
+        #expect(try story.desktop.step(&story.hub, losesAnswer: false))
+      }
+      let received = try library.replicaCounts(account)
+      #expect(received.changes == 20 && received.settled == 20 && received.unsent == 0)
+      try story.desktop.save("here", at: "3/new.md")
+      let saved = try library.replicaCounts(account)
+      #expect(saved.changes == 21 && saved.unsent == 1)
+      try story.sync()
+      #expect(try Self.isAtRest(story.desktop))
+    }
+  }
+
   /// A part that cannot be made with the others leaves all as it was: each is done by itself then.
   @Test func whatCannotBeMadeTogetherIsMadeAlone() throws {
     try LibraryStory.tell { story in

@@ -5,8 +5,10 @@ package import SheafWire
 
 /// How far a connected account is with its hub.
 package struct ReplicaCounts: Hashable, Sendable {
-  /// Items that changed here and that the hub does not have yet, as far as that is known.
+  /// Items that changed here and that the next plan compares with what the hub has.
   package let changes: Int64
+  /// Those of these that are as the hub has them, as what was just received is; 0 where there are too many to compare.
+  package var settled: Int64 = 0
   /// Large documents that were closed and of which the version is not made yet.
   package let saves: Int64
   /// Sends without an answer, and what else the hub is to do.
@@ -15,6 +17,9 @@ package struct ReplicaCounts: Hashable, Sendable {
   package let news: Int64
   /// Items whose earlier versions are to be compared with the hub.
   package let histories: Int64
+
+  /// Items and requests that the hub does not have yet, as far as that is known.
+  package var unsent: Int64 { changes - settled + sends }
 }
 
 /// Contents of a version that came from the hub.

@@ -113,13 +113,33 @@ extension Library: ReplicaInterface {
     // First: a save that is kept meanwhile is among the changes then.
     let saves = locked { Int64(sessions.keptInodes.count { $0.row.owner == account }) }
     // There may be very many, and counting them need not keep anybody from anything.
-    return try store.snapshot {
+    var counts = try store.snapshot {
       ReplicaCounts(
         changes: try $0.countReplicaChanges(of: account), saves: saves,
         sends: try $0.countReplicaSends(of: account) + $0.countReplicaRequests(of: account)
           + $0.countReplicaComments(of: account),
         news: try $0.countReplicaNews(of: account), histories: try $0.countReplicaHistories(of: account))
     }
+    if (1...Int64(Self.planLimit)).contains(counts.changes) {
+      counts.settled = min(counts.changes, try locked { try countSettled(of: account) })
+    }
+    return counts
+  }
+
+  private func countSettled(of account: Int64) throws -> Int64 {
+    guard let replica = try read({ try $0.replica(account) }) else { return 0 }
+    // A save that was closed just now is among what is sent once its version ended.
+    try settleSessionsWithRoom()
+    guard sessions.ended.isEmpty else { return 0 }
+    let noted = try read { try $0.replicaChanges(of: account, after: [], limit: Self.planLimit) }
+    var tree = try ReplicaTree(self, replica)
+    return try Int64(noted.compactMap { WireID(bytes: $0) }.filter { try Self.isSettled($0, &tree) }.count)
+  }
+
+  /// Whether a changed item is as the hub has it, or the hub never hears of it.
+  private static func isSettled(_ id: WireID, _ tree: inout ReplicaTree) throws -> Bool {
+    let (local, base) = (try tree.local(id), try tree.base(id))
+    return Planner.isSettled(local, base) || (local?.readiness == .never && base == nil)
   }
 
   /// - Throws: `notFound` for an account that is not connected.
@@ -311,11 +331,7 @@ extension Library: ReplicaInterface {
     let read = told.count > limit ? min(replica.read, told[limit].number - 1) : replica.read
     let plan = try Planner.plan(changed: changed, news: news, read: read, tree)
     let touched = plan.items
-    var settled: [WireID] = []
-    for id in changed where !touched.contains(id) {
-      let (local, base) = (try tree.local(id), try tree.base(id))
-      if Planner.isSettled(local, base) || (local?.readiness == .never && base == nil) { settled.append(id) }
-    }
+    let settled = try changed.filter { id in try !touched.contains(id) && Self.isSettled(id, &tree) }
     let isDone = plan.changes.isEmpty && plan.records.isEmpty && plan.groups.isEmpty && settled.isEmpty
     if isDone {
       if noted.count < limit, told.count <= limit { try forgetTold(of: account) }
