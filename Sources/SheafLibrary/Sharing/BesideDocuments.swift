@@ -63,9 +63,13 @@ extension Library {
     _ account: Int64, owner: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64) {
     let isNamedByChance = flags & (O_ACCMODE | O_EXCL) == O_RDWR | O_EXCL && mode & 0o777 == 0o600
+    let place = TemporaryFiles.Name(account: account, owner: owner, name: name)
+    // patch(1) puts an `o` before the six, and opens with the document's mode.
+    let plain = TemporaryFiles.Name(account: account, owner: owner, name: Array(name.dropLast(7) + name.suffix(6)))
+    let isPatched =
+      try flags & O_EXCL != 0 && name.dropLast(6).last == UInt8(ascii: "o") && isNamedAfterEntry(plain)
     let inode = try makeTemporary(
-      TemporaryFiles.Name(account: account, owner: owner, name: name), mode: S_IFREG | mode, isPassing: isNamedByChance,
-      caller)
+      place, mode: S_IFREG | mode, isPassing: isNamedByChance || isPatched, caller)
     return (try attributes(inode, caller), register(OpenFile(inode: inode, flags: flags, caller)))
   }
 

@@ -64,6 +64,18 @@ extension World {
     return (try? system.stat(parent)).map { Place(parent: $0.inode, name: name) }
   }
 
+  /// The path of a place; nil where its folder is gone.
+  func path(of place: Place) throws -> Path? {
+    var folders: [Path] = [""]
+    while let folder = folders.popLast() {
+      if try system.stat(folder).inode == place.parent { return folder / place.name }
+      for name in try system.names(folder) where try system.lstat(folder / name).kind == .folder {
+        folders.append(folder / name)
+      }
+    }
+    return nil
+  }
+
   /// Gives a file other marks, and keeps its modification time.
   func adopt(_ marks: Marks, at path: Path) throws {
     for name in try attributes(path).keys where marks.attributes[name] == nil {

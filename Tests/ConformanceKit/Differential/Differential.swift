@@ -18,9 +18,9 @@ public final class Differential {
   private var departed: [Place: [Marks]] = [:]
   /// Files that departed and live on under another name, by inode in the oracle: their former places and modes.
   private var movedAway: [UInt64: [(place: Place, mode: UInt32)]] = [:]
-  /// Names that files were linked to, by inode in the oracle: once the first name is gone they can be a departed
-  /// document.
-  private var linked: [UInt64: Path] = [:]
+  /// Places that files were linked to, by inode in the oracle: once the first name is gone they can be a departed
+  /// document. The folder may have another path by then.
+  private var linked: [UInt64: Place] = [:]
   /// How often each allowed deviation was seen.
   public private(set) var seen: [AllowedDeviation: Int] = [:]
 
@@ -172,7 +172,7 @@ public final class Differential {
       }
       try settle(path, allowed, own: own)
     case .link(_, let path):
-      if let inode = try? oracle.system.lstat(path).inode { linked[inode] = path }
+      if let inode = try? oracle.system.lstat(path).inode { linked[inode] = oracle.place(path) }
       try settleLink(path)
     case .setxattr(let path, _, _, _, _), .removexattr(let path, _):
       // Marks set on a document that moved away come back with it.
@@ -185,7 +185,8 @@ public final class Differential {
 
   /// A file that lost its first name may be the departed document to whose name it was linked.
   private func settleLink(of inode: UInt64?) throws {
-    guard let inode, let path = linked.removeValue(forKey: inode) else { return }
+    guard let inode, let place = linked.removeValue(forKey: inode), let path = try oracle.path(of: place)
+    else { return }
     try settleLink(path)
   }
 

@@ -88,6 +88,18 @@ struct TemporaryFileTests {
         expect(.accessDenied) {
           _ = try bob.createEntry(.alice, "sedabcdf", mode: 0o600, flags: O_WRONLY | O_CREAT | O_EXCL)
         }
+        // As patch(1) does, with letters that could be a word's.
+        expect(.accessDenied) {
+          _ = try bob.createEntry(.alice, "doc.ocounts", mode: 0o644, flags: O_WRONLY | O_CREAT)
+        }
+        expect(.accessDenied) {
+          _ = try bob.createEntry(.alice, "dot.oFblnx2", mode: 0o644, flags: O_WRONLY | O_CREAT | O_EXCL)
+        }
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let patched = try bob.createEntry(.alice, "doc.oFblnx2", mode: 0o644, flags: flags)
+        try bob.close(patched)
+        try bob.renameEntry(.alice, "doc.oFblnx2", "doc.old~")
+        try bob.removeEntry(.alice, "doc.old~")
         // It stays one under another name, and gets none that would make it seem to stay.
         try bob.renameEntry(.alice, "sedabcde", "doc.tmp")
         expect(.accessDenied) { try bob.renameEntry(.alice, "doc.tmp", "report.pdf") }
