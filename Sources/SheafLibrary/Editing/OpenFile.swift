@@ -19,8 +19,8 @@ final class OpenFile {
   let draft: Draft
   /// The thread that opened it.
   let thread: Int32
-  /// Its process, which outlives it; 0 for a file that was opened to be read.
-  let process: Int32
+  /// Its process then, if it may change the file: the thread can end before it. Of those that read few are asked for it.
+  private let writingProcess: Int32?
   /// Whether what was written through it could not be saved in its place, because the account lost the right to.
   var hasLostChanges = false
   /// The version that its reader has read through it, as far as that is remembered; 0 before any.
@@ -41,7 +41,7 @@ final class OpenFile {
     draft = inode.draft(of: caller.account)
     thread = caller.thread
     let mode = flags & O_ACCMODE
-    process = mode == O_RDONLY && flags & O_TRUNC == 0 ? 0 : caller.process
+    writingProcess = mode == O_RDONLY && flags & O_TRUNC == 0 ? nil : caller.process
     canRead = mode != O_WRONLY
     canWrite = mode != O_RDONLY
     truncates = flags & O_TRUNC != 0
@@ -51,6 +51,9 @@ final class OpenFile {
 
   /// `__FMODE_EXEC` of <linux/fs.h>, which open(2) never has.
   private static let toExecute: Int32 = 0x20
+
+  /// The process that opened it; 0 for the library itself.
+  var process: Int32 { writingProcess ?? Caller.process(of: thread) }
 
   /// Whether its last close has something to promise.
   var mayChange: Bool { canWrite || truncates }

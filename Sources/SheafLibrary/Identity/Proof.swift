@@ -40,7 +40,7 @@ extension Library {
     let size = file.draft.working?.size ?? file.inode.row.size
     // The close of one that changed nothing saves what was written through others.
     let isWriter = file.hasUnflushed || file.truncates
-    noteProof(file.inode, size: size, by: isWriter ? Caller.process(of: file.thread) : nil)
+    noteProof(file.inode, size: size, by: isWriter ? file.process : nil)
   }
 
   /// Notes that contents of `size` bytes were closed, or synced where `process` is nil.
@@ -60,7 +60,7 @@ extension Library {
     guard inode.writerCount > 0 else { return false }
     // Another program has yet to close the file, to which it may have written.
     return files.all.contains { file in
-      file.inode === inode && file.canWrite && Caller.process(of: file.thread) != caller.process
+      file.inode === inode && file.canWrite && file.process != caller.process
     }
   }
 

@@ -12,7 +12,7 @@ extension Library {
     guard let account = file.account, let item = try? item(of: inode), item.version > 0 else { return }
     let version = file.draft.session.flatMap { $0.number ?? $0.base } ?? item.version
     guard version != file.readVersion, hasOthers(inode) else { return }
-    let process = Caller.process(of: file.thread)
+    let process = file.process
     let time = clock()
     if opens, file.canWrite, readings.version(of: item.id, by: account, .program(process), at: time) != nil { return }
     file.readVersion = version
@@ -75,13 +75,13 @@ extension Library {
       noteKnown(version, by: file)
       guard isTogether else { continue }
       if inode.savers.count >= Self.saverLimit { inode.savers = [:] }
-      inode.savers[Caller.process(of: file.thread)] = version
+      inode.savers[file.process] = version
     }
   }
 
   /// Notes that a program knows the version that it saved (rule 1 of ``Readings``).
   private func noteKnown(_ version: SeenVersion, by file: OpenFile) {
-    guard noteKnown(version, of: file.inode, by: file.account, Caller.process(of: file.thread)) else { return }
+    guard noteKnown(version, of: file.inode, by: file.account, file.process) else { return }
     file.readVersion = version.number
   }
 
@@ -100,7 +100,7 @@ extension Library {
 
   /// The version that a save in place is based on (rule 6 of ``Readings``); nil before any.
   func base(of item: ItemRow, _ inode: Inode, writtenThrough file: OpenFile) throws -> Int64? {
-    let process = Caller.process(of: file.thread)
+    let process = file.process
     guard process != 0, !holdsLock(process, of: inode) else { return item.version }
     // What is written to a document that was emptied for it is based on what its emptying was.
     let company: Company = file.truncates ? .session : .program

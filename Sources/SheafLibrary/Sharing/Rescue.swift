@@ -154,7 +154,7 @@ extension Library {
   /// that replaced it.
   func noteReplacedWork(through file: OpenFile) {
     guard !file.draft.hasReplacedWork, let replacer = file.inode.replacer else { return }
-    file.draft.hasReplacedWork = Caller.process(of: file.thread) != replacer
+    file.draft.hasReplacedWork = file.process != replacer
   }
 
   /// `name` with a mark before its extension.
