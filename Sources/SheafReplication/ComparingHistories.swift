@@ -13,6 +13,8 @@ extension ReplicaEngine {
     case went
     /// What is left has to wait.
     case later
+    /// What is left does not fit on the disk.
+    case lacksRoom
     case done
   }
 
@@ -29,12 +31,15 @@ extension ReplicaEngine {
     }
     if !requests.isEmpty { return .went }
     var bound = Int64.max
+    var result = Histories.done
     while true {
       let before = bound
-      guard let due = try await call({ try $0.nextHistory(of: $1, toldBefore: before) }) else {
-        return bound == .max ? .done : .later
+      guard let due = try await call({ try $0.nextHistory(of: $1, toldBefore: before) }) else { return result }
+      switch try await compare(due) {
+      case .went, .done: return .went
+      case .lacksRoom: if result == .done { result = .lacksRoom }
+      case .later: result = .later
       }
-      if try await compare(due) { return .went }
       bound = min(bound, due.told)
     }
   }
@@ -60,18 +65,18 @@ extension ReplicaEngine {
     }
   }
 
-  /// Compares an item; returns whether it went on, so that it need not be looked at later.
-  private func compare(_ due: DueHistory) async throws -> Bool {
+  /// Compares an item.
+  private func compare(_ due: DueHistory) async throws -> Histories {
     let list: VersionList
     do {
       list = try await client.versions(of: due.item, after: due.listedAfter, in: subject.scope)
     } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
       // It left the share meanwhile, which the feed tells.
       try await call { try $0.finishHistory(due, VersionList(versions: []), of: $1) }
-      return true
+      return .went
     }
     guard case .missing(let missing) = try await call({ try $0.compareHistory(due, with: list, of: $1) }) else {
-      return false
+      return .later
     }
     var left = missing[...]
     let wakes = wakes
@@ -84,15 +89,15 @@ extension ReplicaEngine {
       do {
         try await fetch(Array(left.prefix(count)), due)
       } catch let error as SheafError where error.kind == .noSpace {
-        tell("id:\(due.item): \(error)")
-        return false
+        tellLacking(due.item, error)
+        return .lacksRoom
       }
       left = left.dropFirst(count)
       // What happened meanwhile comes before the rest, which is compared again.
-      if !left.isEmpty, self.wakes != wakes { return true }
+      if !left.isEmpty, self.wakes != wakes { return .went }
     }
     try await call { try $0.finishHistory(due, list, of: $1) }
-    return true
+    return .went
   }
 
   /// Fetches what a large version has that the one that is here has not, if the hub still has it.
@@ -119,6 +124,7 @@ extension ReplicaEngine {
     for version in versions where version.size >= Self.copiedLength && fetches { try await fetchLarge(version, due) }
     let whole = fetches ? versions.filter { (1..<Self.copiedLength).contains($0.size) } : []
     guard !whole.isEmpty else { return }
+    try await requireRoom(for: whole.reduce(0) { $0 + $1.size })
     var handle: UInt64?
     var offset: Int64 = 0
     func release() async throws {

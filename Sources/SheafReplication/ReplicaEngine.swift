@@ -40,6 +40,8 @@ final class ReplicaEngine: Sendable {
   private static let pause = Duration.milliseconds(1_050)
   /// Between two attempts after a failure, at first and at most.
   private static let pauses = (first: 0.5, longest: 60.0)
+  /// How long what did not fit on the disk waits until it is tried again.
+  private static let roomPause = Duration.seconds(30)
 
   private struct State {
     var state = ConnectionStatus.State.connecting
@@ -53,6 +55,7 @@ final class ReplicaEngine: Sendable {
     /// The wake-up after which all was the same.
     var settled = -1
     var notices = NoticeList()
+    var lacking = LackingRoom()
     /// Whether it ended since the hub says that there is no such share for the account.
     var isOut = false
     /// Whether the hub says that this machine is to destroy what it has of the account.
@@ -61,6 +64,8 @@ final class ReplicaEngine: Sendable {
     /// After which contents the search for those that are to come goes on, and the wake-up for which it began; nil once
     /// it found no more.
     var search: (after: Int64, wakes: Int)? = (0, 0)
+    /// The wake-up for which the last search that came to its end began.
+    var searched = -1
   }
 
   /// The hub has no room: until a moment nothing but deletions is sent. Everything else goes on.
@@ -133,13 +138,18 @@ final class ReplicaEngine: Sendable {
 
   /// - Parameter readsFeed: whether the hub may have more than its stream told.
   func wake(readsFeed: Bool = false) {
+    searchAgain(readsFeed: readsFeed)
+    signal.raise()
+  }
+
+  /// Has the next comparison look for contents that are to come from the first one on: something that was passed may be
+  /// wanted now, or fit.
+  private func searchAgain(readsFeed: Bool = false) {
     state.withLock { state in
       state.wakes += 1
-      // Something that was passed may be wanted now.
       state.search = (0, state.wakes)
       if readsFeed { state.needsFeed = true }
     }
-    signal.raise()
   }
 
   /// Rises with each wake-up.
@@ -153,7 +163,8 @@ final class ReplicaEngine: Sendable {
         problem: state.problem ?? state.full?.problem,
         unsent: max(counts.unsent, counts.saves + counts.sends), unfetched: counts.news + counts.histories,
         isSettled: state.settled == state.wakes && counts.saves == 0,
-        isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed, notices: state.notices.words)
+        isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed,
+        notices: state.lacking.words + state.notices.words)
     }
   }
 
@@ -255,14 +266,19 @@ final class ReplicaEngine: Sendable {
           try await call { [serials] library, number in try serials.raise(library, number) }
           isBegun = true
         }
-        let waiting = try await cycle()
+        let left = try await cycle()
         pause = Self.pauses.first
-        if waiting > 0 {
+        if left == .others {
           await signal.wait(atMost: full.map { max(Self.pause, $0.until - .now) } ?? Self.pause)
-        } else {
-          state.withLock { $0.settled = wakes }
-          await signal.wait(atMost: nil)
+          continue
         }
+        let lacksRoom = state.withLock { state in
+          if left == .nothing { state.settled = wakes }
+          state.lacking.end(state.searched)
+          return left == .earlierVersions || !state.lacking.isEmpty
+        }
+        await signal.wait(atMost: lacksRoom ? Self.roomPause : nil)
+        if lacksRoom { searchAgain() }
       } catch is CancellationError {
         return
       } catch {
@@ -323,14 +339,23 @@ final class ReplicaEngine: Sendable {
 
   // MARK: - One comparison
 
-  /// Does everything that can be done now; returns how many items may change still.
-  private func cycle() async throws -> Int {
-    let waiting = try await goOn()
-    // What cannot be sent waits, too.
-    return full == nil ? waiting : max(1, waiting)
+  /// What is left when everything was done that can be done now.
+  private enum Left {
+    case nothing
+    /// Earlier versions that do not fit on the disk.
+    case earlierVersions
+    /// Also what is to be looked at again soon.
+    case others
   }
 
-  private func goOn() async throws -> Int {
+  /// Does everything that can be done now.
+  private func cycle() async throws -> Left {
+    let left = try await goOn()
+    // What cannot be sent waits, too.
+    return full == nil ? left : .others
+  }
+
+  private func goOn() async throws -> Left {
     var pause = 0.01
     while true {
       try Task.checkCancellation()
@@ -361,8 +386,9 @@ final class ReplicaEngine: Sendable {
         if try await fetchWanted() { continue }
         switch try await compareHistories() {
         case .went: continue
-        case .later: return max(1, waiting)
-        case .done: return waiting
+        case .later: return .others
+        case .lacksRoom: return waiting > 0 ? .others : .earlierVersions
+        case .done: return waiting > 0 ? .others : .nothing
         }
       }
     }
@@ -507,8 +533,7 @@ final class ReplicaEngine: Sendable {
             try library.requireRoom(forContents: needed.version.size)
             contents = .bytes(bytes)
           } catch let error as SheafError where error.kind == .noSpace {
-            // It is tried again; everything else goes on.
-            tell("id:\(needed.item): \(error)")
+            tellLacking(needed.item, error)
           }
         }
         guard try library.carryOut(number, step, of: account, contents: contents) else { return .wasImpossible }
@@ -531,8 +556,7 @@ final class ReplicaEngine: Sendable {
       do {
         isThere = try await fetch(needed.item, needed.version, to: handle)
       } catch let error as SheafError where error.kind == .noSpace {
-        // It is tried again; everything else goes on.
-        tell("id:\(needed.item): \(error)")
+        tellLacking(needed.item, error)
       }
       let contents = isThere ? ReceivedContents.file(handle) : nil
       isDone = try await call { try $0.carryOut(number, step, of: $1, contents: contents) }
@@ -549,6 +573,7 @@ final class ReplicaEngine: Sendable {
   func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
     guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
     let ranges = try await copyKnown(item, version, to: handle)
+    try await requireRoom(for: ranges.reduce(0) { $0 + Int64($1.count) })
     var (part, offset, isThere): (Int, Int64, Bool) = (-1, 0, true)
     try await client.contents(
       ranges.map {
@@ -640,11 +665,11 @@ final class ReplicaEngine: Sendable {
         continue
       }
       do {
-        try await call { library, _ in try library.requireRoom(forContents: Int64(wanted.range.count)) }
+        try await requireRoom(for: Int64(Self.fetched(wanted).count))
         try await fetch(wanted)
+        state.withLock { $0.lacking.remove(wanted.item) }
       } catch let error as SheafError where error.kind == .noSpace {
-        // It is tried again when something changes; everything else goes on.
-        tell("id:\(wanted.item): \(error)")
+        tellLacking(wanted.item, error)
         goOn(from: search, after: wanted.id)
       } catch let failure as HubFailure where Self.hasNoMore(failure) {
         // The feed tells what became of it.
@@ -661,6 +686,7 @@ final class ReplicaEngine: Sendable {
     state.withLock { state in
       guard state.search?.wakes == search.wakes else { return }
       state.search = next.map { ($0, search.wakes) }
+      if next == nil { state.searched = search.wakes }
     }
   }
 
@@ -669,16 +695,25 @@ final class ReplicaEngine: Sendable {
   /// Bytes of such contents that come at a time.
   private static let slice: Int64 = 4 << 20
 
-  /// Fetches absent contents: all of small ones, and of others what is wanted, and what a reader reads next. Whoever wants
-  /// the same meanwhile waits for this.
+  /// Refuses contents that nobody waits for where the disk has no room: nothing of them is asked for.
+  ///
+  /// - Throws: `noSpace`.
+  func requireRoom(for bytes: Int64) async throws {
+    try await call { library, _ in try library.requireRoom(forContents: bytes) }
+  }
+
+  /// What is fetched of absent contents: all of small ones, and of others what is wanted, and what a reader reads next.
+  private static func fetched(_ absent: AbsentContents) -> Range<Int64> {
+    guard absent.size > wholeLength, absent.range != 0..<absent.size else { return 0..<absent.size }
+    let start = absent.range.lowerBound / wholeLength * wholeLength
+    return start..<min(absent.size, max(absent.range.upperBound, start + slice))
+  }
+
+  /// Fetches absent contents. Whoever wants the same meanwhile waits for this.
   ///
   /// - Throws: ``HubFailure``, ``SheafError`` of the library, `CancellationError`.
   private func fetch(_ absent: AbsentContents) async throws {
-    var range = 0..<absent.size
-    if absent.size > Self.wholeLength, absent.range != range {
-      let start = absent.range.lowerBound / Self.wholeLength * Self.wholeLength
-      range = start..<min(absent.size, max(absent.range.upperBound, start + Self.slice))
-    }
+    let range = Self.fetched(absent)
     // In slices, so that what waits for a part does not wait for all.
     var start = range.lowerBound
     while start < range.upperBound {
@@ -1012,6 +1047,13 @@ final class ReplicaEngine: Sendable {
       }
     }
     for word in words { tell(word) }
+  }
+
+  /// Tells that something of an item does not fit on the disk. It is tried again; everything else goes on.
+  func tellLacking(_ item: WireID, _ error: SheafError) {
+    let word = "id:\(item): \(error)"
+    let isNew = state.withLock { $0.lacking.note(item, word, in: $0.wakes) }
+    if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
   }
 
   func tell(_ word: String) {

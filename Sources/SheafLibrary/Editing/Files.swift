@@ -172,7 +172,7 @@ extension Library {
       inode.row.mtime = time
       inode.row.ctime = time
       if let writer { inode.row.mode = modeWithoutSetID(inode, changedBy: writer) }
-      tell(.contents(inode.ino), of: draft, from: file.door)
+      if !file.isReceived { tell(.contents(inode.ino), of: draft, from: file.door) }
       // Its kernel has the bytes where it took the end to be.
       if start != offset { tell(.contents(inode.ino), back: file.door) }
       return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
@@ -284,7 +284,7 @@ extension Library {
   private func tellClosed(_ file: OpenFile) {
     // The kernel tells them of a truncation by open(2) where it makes that itself; FUSE makes it.
     if file.hasOnlyTruncated { tell(.contents(file.inode.ino), back: file.door) }
-    if !file.isToldClosed || file.hasUnflushed { tell(.closed(file.inode.ino), from: file.door) }
+    if !file.isReceived, !file.isToldClosed || file.hasUnflushed { tell(.closed(file.inode.ino), from: file.door) }
   }
 
   // MARK: - Size and space
@@ -434,7 +434,7 @@ extension Library {
       to.hasUnflushed = true
       to.inode.row.mtime = time
       to.inode.row.ctime = time
-      tell(.contents(to.inode.ino), of: draft, from: to.door)
+      if !to.isReceived { tell(.contents(to.inode.ino), of: draft, from: to.door) }
       if from.notesAccess { noteAccess(from.inode) }
       return length
     }

@@ -34,6 +34,9 @@ final class OpenFile {
   /// Whether it was told that it is closed: with the flush after the last write, as that comes before close(2) returns.
   var isToldClosed = false
 
+  /// Whether it holds contents that a replica receives (``Library/beginContents(of:)``): nobody else has it open.
+  var isReceived: Bool { door == 0 && inode.isNameless }
+
   init(inode: Inode, flags: Int32, _ caller: Caller) {
     self.inode = inode
     door = caller.door

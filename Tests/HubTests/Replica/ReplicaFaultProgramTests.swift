@@ -23,6 +23,10 @@ import Testing
     for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
   }
 
+  private struct Connected: Decodable {
+    let movedBytes: Int64
+  }
+
   private func expectSame(_ machines: [ReplicaMachine]) throws {
     for machine in machines + machines { try machine.wait() }
     let trees = try machines.map { try $0.tree() }
@@ -32,7 +36,7 @@ import Testing
   @Test(.enabled(if: TestUser.isRoot, "a small disk needs root"))
   func whatDoesNotFitWaitsUntilThereIsRoomAndTheRestGoesOn() throws {
     try withTemporaryFolder { folder in
-      let disk = try LoopFileSystem(below: folder, mebibytes: 64)
+      let disk = try LoopFileSystem(below: folder, mebibytes: 96)
       defer { disk.detach() }
       try withMachines(disk: disk.mountpoint) { _, laptop, desktop in
         try desktop.shell("echo one > small")
@@ -62,7 +66,18 @@ import Testing
         try eventually("the other machine has it", within: .seconds(120)) {
           try desktop.shell("cat small") == "three"
         }
+        for machine in [desktop, laptop] { try machine.wait() }
+        // What does not fit is not fetched again and again.
+        let moved = try JSONDecoder().decode(Connected.self, from: Data(laptop.succeed("sync", "--json").output))
+        #expect(moved.movedBytes < 60_000_000)
         #expect(unlink(room) == 0)
+        // It comes by itself within a minute: nobody reads it, and nothing else happens.
+        try eventually("what did not fit is there", within: .seconds(60)) {
+          try laptop.shell("getfattr --only-values -n user.sheaf.local large") == "here"
+        }
+        try eventually("the status names it no more", within: .seconds(30)) {
+          try !laptop.succeed("status").text.contains(id)
+        }
         try expectSame([laptop, desktop])
         #expect(try laptop.shell("sha256sum < large") == desktop.shell("sha256sum < large"))
         try laptop.library.unmount()

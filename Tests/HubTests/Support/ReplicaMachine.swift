@@ -57,7 +57,7 @@ struct ReplicaMachine {
     try shell(
       """
       find . -mindepth 1 -printf '%P %y %m %l\\n' | sort
-      find . -type f -printf '%P\\n' | sort | while read -r f; do echo "$f: $(sha256sum < "$f") $(stat -c %y "$f")"; done
+      find . -type f -printf '%P\\n' | sort | while read -r f; do echo "$f: $(sha256sum < "$f" 2>&1) $(stat -c %y "$f")"; done
       find . -mindepth 1 | sort | while read -r f; do getfattr -h --only-values -n user.sheaf.id "$f" || true; echo; done
       """)
   }
