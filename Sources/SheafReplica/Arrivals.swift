@@ -74,7 +74,7 @@ struct Arrivals {
     guard let local else { return try agree(state.item, state) }
     if state.isPurged, try isNews(local, base, isUndone: isUndone) {
       // The hub takes an id that was purged no more, so this is a new item.
-      try draft.identify(state.item, as: draft.newID())
+      try draft.keepUnsent(state.item)
       try agree(state.item, state)
     } else if !isUndone, !state.isPurged, !Departures.isClean(local, base) {
       // What was changed here comes back at the hub. It knows the id, but all of the item is sent.
@@ -193,7 +193,7 @@ struct Arrivals {
       isKept = isKept || !base.places.contains { $0.parent == each.item }
     }
     guard isKept else { return }
-    try draft.identify(each.item, as: draft.newID())
+    try draft.keepUnsent(each.item)
     try agree(each.item, each.state)
   }
 

@@ -83,6 +83,8 @@ package enum LocalChange: Hashable, Sendable, Codable {
   case delete(WireID)
   /// The item goes with all that it had, for good.
   case destroy(WireID)
+  /// The versions of a document that the hub had go for good, and those that it never had stay.
+  case destroySent(WireID)
   /// The item has another id from now on, and some of its versions have. It may be the same id.
   case identify(WireID, as: WireID, versions: [WireID: WireID])
   /// The unsent versions of the first item are the second one's, and the first one goes. A folder is empty by then.

@@ -121,6 +121,13 @@ struct ReplicaDraft {
     changes.append(.destroy(id))
   }
 
+  /// Makes a new item of what the hub never had of an item of this machine: what it had was destroyed there.
+  mutating func keepUnsent(_ id: WireID) throws {
+    guard let item = try local(id) else { return }
+    if item.kind == .document { changes.append(.destroySent(id)) }
+    try identify(id, as: newID())
+  }
+
   /// Gives an item of this machine another id.
   ///
   /// - Parameter versions: New ids of its versions by the former ones.

@@ -162,7 +162,7 @@ struct Settlement {
       // is left, as what is ignored, a new folder.
       if send.version != nil { draft.notify(id, .refused(reason)) }
       try draft.setBase(id, nil)
-      try draft.identify(id, as: draft.newID())
+      try draft.keepUnsent(id)
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
     case .invalid where try draft.mark(id) == nil:

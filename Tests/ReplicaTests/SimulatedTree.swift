@@ -79,6 +79,9 @@ struct SimulatedTree {
       guard let item = items.removeValue(forKey: id) else { throw Broken(description: "nothing to delete") }
       trash.append(item)
     case .destroy(let id): items[id] = nil
+    case .destroySent(let id):
+      guard let item = items[id] else { throw Broken(description: "nothing of which to destroy versions") }
+      chains[id]?.removeAll { version in version.id != item.version && !item.unsent.contains { $0.id == version.id } }
     case .identify(let id, let new, let versions):
       guard let item = items.removeValue(forKey: id), items[new] == nil else {
         throw Broken(description: "nothing to identify, or the id is taken")

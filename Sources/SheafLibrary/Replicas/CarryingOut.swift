@@ -186,6 +186,7 @@ extension Library {
     case .place(let id, let places): try place(id, at: places, account)
     case .delete(let id): try delete(id, account)
     case .destroy(let id): try destroy(id, account)
+    case .destroySent(let id): try destroySent(id, account)
     case .identify(let id, let new, let versions): try identify(id, as: new, versions, account)
     case .absorb(let id, let other, let versions): try absorb(id, into: other, versions, account)
     case .moveVersion(let version, let id, let other): try moveVersion(version, from: id, to: other, account)
@@ -670,6 +671,24 @@ extension Library {
     try purge(path(ofItem: id.description, for: handle, isExact: true), version: nil)
   }
 
+  /// Destroys the versions of a document that the hub had, unless one is the current one.
+  private func destroySent(_ id: WireID, _ account: Int64) throws {
+    let sent = try locked { () -> (numbers: [Int64], handle: AccountHandle)? in
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode) else { return nil }
+      let here = try replicaVersions(of: item, connected(account)).ids
+      let numbers = try notedVersions(of: item).filter { $0.key != item.version && here[$0.key] == $0.value }.keys
+      return (numbers.sorted(), try key(account))
+    }
+    guard let sent else { return }
+    for number in sent.numbers {
+      do {
+        try purge(path(ofItem: id.description, for: sent.handle, isExact: true), version: number)
+      } catch let error as SheafError where error.kind == .busy || error.kind == .notFound {
+        continue
+      }
+    }
+  }
+
   // MARK: - Ids
 
   private func identify(_ id: WireID, as new: WireID, _ versions: [WireID: WireID], _ account: Int64) throws {
@@ -686,7 +705,10 @@ extension Library {
       try makeChange(.replica) { change in
         // The item that had that id is one of the deleted here.
         if let holder { try change.rows.setUUID(.timeOrdered(change.time), ofItem: holder.id) }
-        if id != new { try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id) }
+        if id != new {
+          try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id)
+          try renewRequests(of: item, as: new, replica, change)
+        }
         for (former, other) in versions {
           guard let number = known[former] else { continue }
           let isSent = facts.first { $0.number == number }?.isSent ?? false
@@ -824,7 +846,7 @@ extension ReplicaStep {
   fileprivate var items: [WireID] {
     switch self {
     case .make(let item, _), .set(let item, _, _): [item.item]
-    case .place(let id, _), .delete(let id), .destroy(let id): [id]
+    case .place(let id, _), .delete(let id), .destroy(let id), .destroySent(let id): [id]
     case .identify(let id, let other, _), .absorb(let id, let other, _): [id, other]
     case .moveVersion(_, let id, let other): [id, other.item]
     }

@@ -80,6 +80,20 @@ extension Library {
     }
   }
 
+  /// Asks the hub for the labels of an item under its new id. What it was to destroy of the former one is gone.
+  func renewRequests(of item: ItemRow, as new: WireID, _ replica: ReplicaRow, _ change: Change) throws {
+    let requests = try change.rows.replicaRequests(of: item.owner, item: item.uuid.bytes)
+    guard !requests.isEmpty else { return }
+    for request in requests { try change.rows.remove(request, of: item.owner) }
+    guard let renewed = try change.rows.item(item.id) else { return }
+    let versions = try replicaVersions(of: renewed, replica).ids
+    for (number, label) in try change.rows.labels(item.id) {
+      guard let version = versions[number] else { continue }
+      try change.rows.set(
+        ReplicaRequestRow(item: new.bytes, version: version.bytes, label: label), of: item.owner)
+    }
+  }
+
   /// Has the replica of an account look what there is to do.
   func wakeReplica(of account: Int64, _ change: Change) {
     change.whenRecorded { [self] in

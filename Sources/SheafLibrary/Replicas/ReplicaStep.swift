@@ -13,6 +13,7 @@ package enum ReplicaStep: Hashable, Sendable, Codable {
   case place(WireID, Set<Place>)
   case delete(WireID)
   case destroy(WireID)
+  case destroySent(WireID)
   case identify(WireID, as: WireID, versions: [WireID: WireID])
   case absorb(WireID, into: WireID, versions: [WireID])
   case moveVersion(WireID, from: WireID, to: LocalItem)
@@ -33,7 +34,7 @@ package enum ReplicaStep: Hashable, Sendable, Codable {
     case .identify(_, _, let versions): Array(versions.keys)
     case .absorb(_, _, let versions): versions
     case .moveVersion(let version, _, _): [version]
-    case .place, .delete, .destroy: []
+    case .place, .delete, .destroy, .destroySent: []
     }
   }
 }
@@ -90,6 +91,9 @@ struct ReplicaSteps {
       let step: ReplicaStep = if case .destroy = change { .destroy(id) } else { .delete(id) }
       if gone.kind == .folder { folderRemovals.append(step) } else { removals.append(step) }
       items[id] = .some(nil)
+    case .destroySent(let id):
+      try flush()
+      steps.append(.destroySent(id))
     case .identify(let id, let new, let versions):
       try flush()
       steps.append(.identify(id, as: new, versions: versions))

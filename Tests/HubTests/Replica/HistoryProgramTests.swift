@@ -179,6 +179,32 @@ import Testing
     }
   }
 
+  /// A document that was saved on another machine while it was purged is a new one, without the versions that were to be
+  /// destroyed; what was saved keeps its label.
+  @Test func whatIsPurgedTakesItsVersionsAlongThoughAnotherMachineSavedIt() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("for i in 1 2 3; do echo secret $i >plan; done; echo before >other")
+      try connect()
+      _ = try desktop.succeed("sync", "--pause")
+      try desktop.shell("echo mine >plan; echo more >>plan")
+      _ = try desktop.succeed("label", "Documents/plan", "mine")
+      try desktop.shell("echo last >>plan")
+      _ = try laptop.succeed("purge", "Documents/plan", "--yes")
+      try laptop.wait()
+      _ = try desktop.succeed("sync", "--resume")
+      try settle([desktop, laptop])
+      let texts = try [laptop, desktop].map { machine in
+        try versions("Documents/plan", machine).map { version in
+          let file = "'\(machine.library.documents)/.versions/plan/'*\(version.number)~*"
+          let text = try Command.shell("cat \(file)").succeed().text
+          return "\(version.number) \(version.label ?? "") \(text)"
+        }
+      }
+      #expect(texts[0] == ["1  mine", "2 mine mine\nmore", "3  mine\nmore\nlast"])
+      #expect(texts[1] == texts[0])
+    }
+  }
+
   /// What was never sent keeps its folder, which is a new one at the hub, and nothing else waits for that.
   @Test func whatWasNotSentKeepsAPurgedFolder() throws {
     try withMachines { laptop, desktop, connect in
