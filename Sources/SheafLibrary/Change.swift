@@ -24,7 +24,7 @@ final class Change {
   /// The numbers that had been given when it began.
   private let numbers: Numbers
   /// Names that it takes from items.
-  private var endedNames: [PastNameRow] = []
+  private var endedNames: [(row: PastNameRow, isKept: Bool)] = []
   private var actions: [() -> Void] = []
   private var restorations: [() -> Void] = []
 
@@ -65,12 +65,13 @@ final class Change {
   /// Notes that it takes a name from what `inode` is, for whoever looks at the folder as it was.
   ///
   /// - Parameter entry: the entry as it was before this change.
-  func noteEnd(of entry: EntryRow, _ inode: Inode) {
-    guard let item = inode.row.item else { return }
-    endedNames.append(
-      PastNameRow(
-        parent: entry.parent, name: entry.name, until: time, item: item, since: entry.since,
-        actor: caller.actor(in: inode.row)))
+  func noteEnd(of entry: EntryRow, _ inode: Inode) throws {
+    guard let number = inode.row.item, let item = try library.item(of: inode) else { return }
+    let row = PastNameRow(
+      parent: entry.parent, name: entry.name, until: time, item: number, since: entry.since,
+      actor: caller.actor(in: inode.row))
+    // Plain files and temporary ones have no past, also if they are documents later.
+    endedNames.append((row, isKept: !item.isQuiet || item.lastVersion > 0))
   }
 
   // MARK: - The end
@@ -78,10 +79,10 @@ final class Change {
   /// Writes the names that it ended, of the items that remain: an item that goes without a trace leaves none.
   func recordEndedNames() throws {
     // A name that lasted no time leaves no row.
-    for row in endedNames where row.since < row.until {
+    for (row, isKept) in endedNames where isKept && row.since < row.until {
       if try rows.item(row.item) != nil { try rows.insert(row) }
     }
-    for row in endedNames { try library.markTaken(row.name, from: row.parent, by: row.actor, self) }
+    for (row, _) in endedNames { try library.markTaken(row.name, from: row.parent, by: row.actor, self) }
     endedNames = []
   }
 

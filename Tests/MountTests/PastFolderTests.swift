@@ -102,6 +102,41 @@ import Testing
     }
   }
 
+  /// Nothing tells what was in a plain file before it was a document.
+  @Test func aRestorationLeavesAloneWhatWasNoDocumentThen() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        Self.functions + """
+          cd "$ALICE/Documents"; mkdir -p w/node_modules w/out w/lib; cd w; echo 'out/' >.sheafignore
+          for n in moved saved overwritten; do echo precious >node_modules/$n; done
+          mkdir node_modules/pack; echo precious >node_modules/pack/inside; echo precious >out/file
+          echo precious >draft.tmp; : >empty; echo one >document
+          before=$(moment); cp -a . "$copies/before"
+          mv node_modules/moved .; mv node_modules/pack lib/; mv lib/pack/inside lib/pack/other; mv draft.tmp draft
+          : >.sheafignore; echo more >>out/file; echo filled >empty; echo two >document; echo new >new
+          after=$(moment); cp -a . "$copies/after"
+          "$SHEAF" restore . --time "@$before" | tee "$copies/said"
+          same "$(cat moved node_modules/saved lib/pack/other draft.tmp)" $'precious\\nprecious\\nprecious\\nprecious'
+          same "$(cat out/file)" $'precious\\nmore'
+          # What was a document is as it was.
+          same "$(cat .sheafignore empty document)" $'out/\\none'
+          if ls new; then exit 1; fi
+          grep -F "moved: nothing tells where it was then" "$copies/said"
+          # It shows no plain file, either.
+          if ls ".versions/@$before/node_modules/moved" ".versions/@$before/out/file"; then exit 1; fi
+          same "$(cat ".versions/@$after/moved")" precious
+          "$SHEAF" restore . --time "@$after"
+          diff -r --no-dereference "$copies/after" .
+
+          # Nor does undoing what one person did empty it.
+          echo '!node_modules/' >.sheafignore; start=$(moment)
+          echo changed >node_modules/saved; echo changed >document
+          "$SHEAF" restore . --time "@$start" --by alice@example.com
+          same "$(cat node_modules/saved)" changed; same "$(cat document)" two
+          """)
+    }
+  }
+
   @Test func aFolderIsRestoredByTheCommand() throws {
     try withSharedMounts { mounts in
       try mounts.shell(

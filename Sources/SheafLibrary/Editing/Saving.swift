@@ -214,6 +214,11 @@ extension Library {
         if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
         row.size = row.content?.length ?? 0
         if isProved, let number = result.number, let item = result.item {
+          // Before, its name was that of a plain file, which has no past.
+          if var entry = try entry(row.parent, row.name), entry.ino == row.ino {
+            entry.since = time
+            try change.rows.update(entry)
+          }
           try change.rows.closeVersion(item.id, number, cause: cause)
           var data = try eventData(item, parent: row.parent, name: row.name)
           data.version = .init(version)

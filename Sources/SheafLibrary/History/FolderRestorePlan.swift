@@ -462,7 +462,10 @@ extension Library {
       guard let end = rows.last?.number else { break }
       below = end
     }
-    if below == 1 { return add(Self.beforeFirst) }
+    let names = try read { try $0.pastNames(of: id, after: actions.since, limit: Self.pastNamesLookedAt) }
+    let since = try (names.map(\.since) + [entry(item.parent, item.name)?.since].compactMap { $0 }).min()
+    // It may have been a plain file before, whose contents nothing tells.
+    if below == 1, let since, since <= actions.since { return add(Self.beforeFirst) }
     plan.add(item.leave("its versions of then are not kept"))
   }
 

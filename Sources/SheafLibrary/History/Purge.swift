@@ -213,7 +213,7 @@ extension Library {
     _ entry: EntryRow, _ inode: Inode, _ change: Change
   ) throws {
     try change.rows.delete(entry)
-    change.noteEnd(of: entry, inode)
+    try change.noteEnd(of: entry, inode)
     change.whenRecorded { [self] in tell(.removed(NamedInode(inode, entry.parent, entry.name)), from: 0) }
     if inode.row.nlink > 1, !inode.isFolder {
       try removeName(entry, of: inode, change)

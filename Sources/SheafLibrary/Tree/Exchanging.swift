@@ -60,8 +60,8 @@ extension Library {
       newTarget.ino = inode.ino
       newTarget.isExtra = source.isExtra
       if !swapsContents {
-        change.noteEnd(of: source, inode)
-        change.noteEnd(of: target, other)
+        try change.noteEnd(of: source, inode)
+        try change.noteEnd(of: target, other)
         (newSource.since, newTarget.since) = (time, time)
       }
       try change.rows.update(newSource)

@@ -26,7 +26,7 @@ extension Library {
     try settleSession(of: inode)
     try makeChange(.unlink, freesSpace: true, by: caller, at: time) { change in
       try change.rows.delete(entry)
-      change.noteEnd(of: entry, inode)
+      try change.noteEnd(of: entry, inode)
       try touch(folder, time, change)
       try noteDeparture(entry, of: inode, change)
       try removeName(entry, of: inode, change)
@@ -54,7 +54,7 @@ extension Library {
     let time = clock()
     try makeChange(.rmdir, freesSpace: true, by: caller, at: time) { change in
       try change.rows.delete(entry)
-      change.noteEnd(of: entry, inode)
+      try change.noteEnd(of: entry, inode)
       try touch(folder, time, links: -1, change)
       try noteDeparture(entry, of: inode, change)
       try deleteFolder(inode, entry, opens: caller.thread != 0, change)

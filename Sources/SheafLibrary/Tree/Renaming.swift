@@ -189,13 +189,13 @@ extension Library {
         row.parent = newFolder.ino
         row.name = newName
       }
-      change.noteEnd(of: source, inode)
+      try change.noteEnd(of: source, inode)
       var since = time
       if let predecessor {
         // The document has the name as before, whatever program's dance it was.
         since = try target?.since ?? beginOfName(newFolder.ino, newName, predecessor.memory, change) ?? time
       } else if let target, let replaced {
-        change.noteEnd(of: target, replaced)
+        try change.noteEnd(of: target, replaced)
       }
       let entry = EntryRow(
         parent: newFolder.ino, hash: nameHash(newName), name: newName, ino: inode.ino, isExtra: source.isExtra,
