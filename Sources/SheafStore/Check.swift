@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GRDBSQLite
 package import SheafModel
 
 /// Sums for `sheaf status`.
@@ -82,8 +83,11 @@ extension StoreTransaction {
       done += 1
       if done % 256 == 0 || done == total { progress(.init(done: done, total: total)) }
     }
-    try each("SELECT id, hash, size, encoding, data FROM chunks ORDER BY id") { row in
+    /// Of what was read last.
+    var last = Int64.min
+    func checkChunk(_ row: Row) throws -> Bool {
       let id: Int64 = try row[0]
+      last = id
       let (size, data): (Int64, [UInt8]) = try (row[2], try row.bytes(4))
       if id <= 0 { damage.note(["its number is not positive"], of: id) }
       sizes[id] = size
@@ -106,6 +110,23 @@ extension StoreTransaction {
       }
       countOne()
       return damage.lines.count < Self.problemLimit
+    }
+    while true {
+      do {
+        try each(
+          "SELECT id, hash, size, encoding, data FROM chunks WHERE id > ? ORDER BY id", last, body: checkChunk)
+        break
+      } catch let error as SQLiteError where error.code & 0xFF == SQLITE_CORRUPT {
+        // One of the pages that hold its bytes is none; its number is on another page.
+        guard
+          let id = try first(
+            "SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT 1", last, decode: { try $0[0] as Int64 })
+        else { throw error }
+        damage.note(["cannot be read"], of: id)
+        (last, sizes[id]) = (id, try first("SELECT size FROM chunks WHERE id = ?", id) { try $0[0] as Int64 })
+        countOne()
+        guard damage.lines.count < Self.problemLimit else { break }
+      }
     }
     try checkPacks(&packed, &damage, countOne)
     problems += damage.lines

@@ -201,16 +201,21 @@ extension StoreTransaction {
   /// whether there may be more.
   package func dropEvents(before time: Timestamp, limit: Int64) throws -> Bool {
     let (dropped, last) = try eventBounds()
-    let end = dropped > last - limit ? last : dropped + limit
+    let tables = ["events", "replica_events"]
+    // By the events that are there: between their numbers there may be many that are not.
+    let end =
+      try tables.compactMap { table in
+        try first(
+          "SELECT sequence FROM \(table) WHERE sequence > ? ORDER BY sequence LIMIT 1 OFFSET ?", dropped, limit - 1
+        ) { try $0[0] as Int64 }
+      }.min() ?? last
     // Up to the first one that stays: a clock that was wrong for a while must not take the others along.
-    let own = try first(
-      "SELECT sequence FROM events WHERE sequence <= ? AND time >= ? ORDER BY sequence LIMIT 1", end, time.nanoseconds
-    ) { try $0[0] as Int64 }
-    let hubs = try first(
-      "SELECT sequence FROM replica_events WHERE sequence <= ? AND time >= ? ORDER BY sequence LIMIT 1", end,
-      time.nanoseconds
-    ) { try $0[0] as Int64 }
-    let kept = [own, hubs].compactMap { $0 }.min()
+    let kept = try tables.compactMap { table in
+      try first(
+        "SELECT sequence FROM \(table) WHERE sequence > ? AND sequence <= ? AND time >= ? ORDER BY sequence LIMIT 1",
+        dropped, end, time.nanoseconds
+      ) { try $0[0] as Int64 }
+    }.min()
     let border = kept.map { $0 - 1 } ?? end
     guard border > dropped else { return false }
     try run(

@@ -284,6 +284,29 @@ struct CheckTests {
     #expect(rules == Set([damage.rule] + damage.also), "\(found)")
   }
 
+  /// Another program wrote over a page that holds the middle of a document.
+  @Test func aLostPageIsReportedWithItsDocument() throws {
+    try withLibraryFolder { folder in
+      let fixture = try LibraryFixture(at: folder + "/library.sqlite")
+      var random = SeededRandom()
+      let bytes = random.bytes(40_000)
+      try fixture.save("large", bytes)
+      try fixture.save("small", "small")
+      try fixture.library.close()
+      let file = try FileHandle(forUpdating: URL(fileURLWithPath: fixture.path))
+      let whole = try #require(try file.readToEnd())
+      let place = try #require(whole.firstRange(of: Data(bytes[20_000..<20_064])))
+      try file.seek(toOffset: UInt64(place.lowerBound / 4096 * 4096))
+      try file.write(contentsOf: Data(repeating: 0xFF, count: 4096))
+      try file.close()
+      let store = try Store(path: fixture.path, lockPath: fixture.path + "-lock")
+      let report = try store.read { try $0.check { _ in } }
+      #expect(report.problems.contains { $0.hasPrefix("chunk ") && $0.hasSuffix("cannot be read") }, "\(report)")
+      #expect(report.damaged.map(\.path) == ["Documents/large"])
+      try store.close()
+    }
+  }
+
   @Test(arguments: contentDamages)
   func damagedContentsAreReported(_ damage: Damage) throws {
     let found = try problems(after: damage.sql)

@@ -273,6 +273,7 @@ extension Library {
       while true {
         let rows = try read { [after] in try $0.listing(ino, after: after, limit: limit) }
         guard let last = rows.last else { return [] }
+        try Self.requireOrder(rows.map(\.hash), of: ino)
         let listed = try rows.compactMap { row in
           let inode = inodes[row.inode.ino] ?? inodes.insert(Inode(row.inode))
           return isOutOfSight(inode, caller)
@@ -281,6 +282,21 @@ extension Library {
         if !listed.isEmpty { return listed }
         after = last.hash
       }
+    }
+  }
+
+  /// Names of a folder that may have one cookie: they fit what readdir(3) asks for at a time.
+  private static let namesOfCookie = 8
+
+  /// Refuses names that no listing could get past. No names that Sheaf orders are such.
+  private static func requireOrder(_ cookies: [Int64], of folder: Int64) throws {
+    // Those before are of `.` and `..`.
+    var isOrdered = cookies.allSatisfy { $0 > 2 }
+    for (cookie, later) in zip(cookies, cookies.dropFirst(namesOfCookie)) where cookie == later { isOrdered = false }
+    guard isOrdered else {
+      throw SheafError(
+        .corrupt, subject: "folder \(folder)", reason: "has names in an order that is none", advice: "run `sheaf check`"
+      )
     }
   }
 
