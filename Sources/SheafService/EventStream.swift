@@ -10,6 +10,9 @@ extension LibraryAPI {
   /// Events of a stream's first page, few so that a reader that comes for a single event costs little. Each page is
   /// larger than the one before.
   private static let firstPage = 16
+  /// How long a stream rests after it gave out events, for each stream that there is, and at most: all of them together
+  /// leave the library to those who work with it, however much happens.
+  private static let rest = (each: Duration.milliseconds(2), longest: Duration.milliseconds(500))
 
   /// Server-Sent Events (WHATWG HTML, section 9.2): each event's `id` is its sequence number, its `data` the
   /// CloudEvent.
@@ -45,7 +48,11 @@ extension LibraryAPI {
             limit = min(limit * 4, Library.eventPage)
             if position >= page.last { break }
           }
-          if !written { try await writer.write(ByteBuffer(string: ": \n\n")) }
+          if written {
+            try await Task.sleep(for: min(Self.rest.each * signals.count, Self.rest.longest))
+          } else {
+            try await writer.write(ByteBuffer(string: ": \n\n"))
+          }
         }
       }
       try await writer.finish(nil)
