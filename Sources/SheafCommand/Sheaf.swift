@@ -71,11 +71,7 @@ struct Sheaf: AsyncParsableCommand {
       if arguments == ["--generate-completion-script", "bash"] { throw CleanExit.message(bashCompletionScript) }
       command = try await asyncParseAsRoot(arguments)
     } catch {
-      if exitCode(for: error) != .success, let line = CommandHint.line(for: arguments) {
-        StandardError.write(line)
-        Glibc.exit(ExitCode.validationFailure.rawValue)
-      }
-      exit(withError: error)
+      refuse(error, arguments)
     }
     do {
       do {
@@ -92,14 +88,35 @@ struct Sheaf: AsyncParsableCommand {
     } catch is OutputClosed {
       Glibc.exit(0)
     } catch let error as SheafError {
-      fail(error, asJSON: arguments.prefix { $0 != "--" }.contains("--json"))
+      fail(error, asJSON: asksJSON(arguments))
     } catch let error where error is CleanExit || error is ValidationError || error is ExitCode {
-      exit(withError: error)
+      refuse(error, arguments)
     } catch {
       // ArgumentParser throws errors of its own to print its help and usage texts.
-      if exitCode(for: error) == .success || exitCode(for: error) == .validationFailure { exit(withError: error) }
+      if exitCode(for: error) == .success || exitCode(for: error) == .validationFailure { refuse(error, arguments) }
       fail(SheafError(.inputOutput, reason: "\(error)"), asJSON: false)
     }
+  }
+
+  private static func asksJSON(_ arguments: [String]) -> Bool { arguments.prefix { $0 != "--" }.contains("--json") }
+
+  /// Prints what is wrong with the arguments, or the help that they ask for, and ends.
+  private static func refuse(_ error: any Error, _ arguments: [String]) -> Never {
+    let code = exitCode(for: error)
+    guard code != .success else { exit(withError: error) }
+    let hint = CommandHint.line(for: arguments)
+    if asksJSON(arguments) {
+      let reason = hint.map { String($0.dropFirst("sheaf: ".count)) } ?? message(for: error)
+      let failure = SheafError(
+        .invalid, reason: reason.trimmingCharacters(in: .newlines), advice: "see the command's --help")
+      let json = try? JSON.text(ErrorFact(failure), [.sortedKeys, .withoutEscapingSlashes])
+      StandardError.write((json ?? ErrorLine.text(failure.description)) + "\n")
+    } else if let hint {
+      StandardError.write(hint)
+    } else {
+      exit(withError: error)
+    }
+    Glibc.exit(code.rawValue)
   }
 
   /// Prints the failure in one line, and ends with status 1.

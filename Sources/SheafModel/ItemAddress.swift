@@ -7,6 +7,8 @@ package struct ItemAddress: Hashable, Sendable {
   /// Bytes of `Documents/…` or `Shared/…`.
   package var path: [UInt8]?
 
+  private static let pathLength = 4096
+
   package init(account: AccountHandle?, path: [UInt8]?) {
     self.account = account
     self.path = path
@@ -28,13 +30,19 @@ package struct ItemAddress: Hashable, Sendable {
 
   /// Reads the parameters of a URL's query, without its `?`, and ignores others.
   ///
-  /// - Throws: ``SheafError`` of kind `invalid` for a wrong handle or percent-encoding.
+  /// - Throws: ``SheafError`` of kind `invalid` for a wrong handle or percent-encoding; `nameTooLong` for a path that no
+  ///   program could give to the kernel, either (PATH_MAX).
   package init(query: String) throws(SheafError) {
     let parameters = try QueryParameters(query)
     if let handle = parameters["as"] {
       account = try AccountHandle(String(decoding: handle, as: UTF8.self))
     }
     path = parameters["path"]
+    guard path?.count ?? 0 <= Self.pathLength else {
+      throw SheafError(
+        .nameTooLong, subject: "a path of \(path?.count ?? 0) bytes",
+        reason: "is longer than \(Self.pathLength)", advice: "name the item by its id: id:UUID")
+    }
   }
 
   /// The query's parameters, `as=…&path=…`, or an empty text.

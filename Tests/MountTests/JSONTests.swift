@@ -87,7 +87,7 @@ import Testing
       try run(["send-copy", document, "\(library.folder.path)/copy.md"])
       try run(["resolve", document])
       try run(["leave", "Shared/alice@example.com/plans"] + bob)
-      try run(["unshare", plans])
+      try run(["unshare", plans, "--yes"])
       let offer = try run(["transfer", document, "bob@example.com"])
       #expect(String(decoding: offer, as: UTF8.self).contains("\"toMe\""))
       try run(["transfer"] + bob)
@@ -144,6 +144,15 @@ import Testing
         #expect(try JSONSchema("error").problems(in: Array(output.errorText.utf8)) == [], "\(output)")
       }
       #expect(try SheafProgram.run(["status", missing]).errorText.hasPrefix("sheaf: Documents/missing: "))
+      for arguments in [
+        ["purge", missing], ["status", "--no-such"], ["no-such"], ["restore"], ["label"],
+      ] {
+        let output = try SheafProgram.run(arguments + ["--json"])
+        #expect(output.status == 64 && output.output.isEmpty, "\(output)")
+        #expect(try JSONSchema("error").problems(in: Array(output.errorText.utf8)) == [], "\(output)")
+        let plain = try SheafProgram.run(arguments)
+        #expect(plain.status == 64 && !plain.errorText.hasPrefix("{"), "\(plain)")
+      }
     }
   }
 

@@ -25,7 +25,7 @@ import Testing
         (cd "$BOB"; same "$("$SHEAF" leave Shared/alice@example.com/plans)" \
           "Left Shared/alice@example.com/plans; nothing of it was deleted.")
         invite plans bob edit
-        same "$("$SHEAF" unshare plans)" "Stopped sharing Documents/plans; bob@example.com lost access."
+        same "$("$SHEAF" unshare plans --yes)" "Stopped sharing Documents/plans; bob@example.com lost access."
         "$SHEAF" purge plans --yes | grep -F "Destroyed Documents/plans with 58 items in it."
         "$SHEAF" unmount "$CAROL"
         same "$(sheaf account remove carol@example.com)" "Removed carol@example.com from $LIBRARY."
@@ -100,7 +100,11 @@ import Testing
         if ls plans; then exit 1; fi
         # A script is not asked, and says for itself that it means it.
         mkdir plans; invite plans bob edit
-        "$SHEAF" unshare plans </dev/null
+        refused "is shared with bob@example.com, who would lose it" "$SHEAF" unshare plans </dev/null
+        ls "$BOB/Shared/alice@example.com/plans"
+        "$SHEAF" unshare plans --yes </dev/null
+        # Nobody loses anything.
+        "$SHEAF" share plans; "$SHEAF" unshare plans </dev/null
         status=0; "$SHEAF" purge plans </dev/null || status=$?; same "$status" 64
         ls -d plans
         """)

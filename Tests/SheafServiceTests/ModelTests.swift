@@ -26,6 +26,9 @@ import Testing
     #expect(address.query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
     #expect(try ItemAddress(query: address.query) == address)
     #expect(try ItemAddress(query: "") == ItemAddress(account: nil, path: nil))
+    let longest = "path=" + String(repeating: "d/", count: 2048)
+    #expect(try ItemAddress(query: longest).path?.count == 4096)
+    #expect { try ItemAddress(query: longest + "d") } throws: { ($0 as? SheafError)?.kind == .nameTooLong }
     #expect(try ItemAddress(query: "x=1&path=").path == [])
   }
 

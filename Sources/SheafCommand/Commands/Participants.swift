@@ -50,7 +50,7 @@ struct ParticipantCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What they may do.", valueName: "view|edit"))
     var can: Can?
 
-    @Option(help: ArgumentHelp("Administrators add and remove people.", valueName: "administrator|privateUser"))
+    @Option(help: ArgumentHelp("Administrators add and remove people.", valueName: "administrator|participant"))
     var role: GivenRole?
 
     @OptionGroup var library: LibraryOptions
@@ -118,7 +118,11 @@ struct ParticipantCommand: AsyncParsableCommand {
 
 /// A role that people can be given.
 enum GivenRole: String, ExpressibleByArgument, CaseIterable {
-  case administrator, privateUser
+  case administrator, participant
+  /// A participant, as JSON and `user.sheaf.*` call it.
+  case privateUser
+
+  static let allValueStrings = [administrator, participant].map(\.rawValue)
 
   var role: Role { self == .administrator ? .administrator : .privateUser }
 }

@@ -127,7 +127,8 @@ struct Unshare: AsyncParsableCommand {
     abstract: "Stop sharing an item.",
     discussion: """
       The documents stay where they are; it is gone for everyone else at once, and the link answers as if it never \
-      existed. Shared again, the item gets the same link, and nobody takes part. On a terminal it asks first.
+      existed. Shared again, the item gets the same link, and nobody takes part. On a terminal it asks first, \
+      and in a script it needs --yes, if anybody takes part.
 
       Example:
         sheaf unshare ~/Sheaf/Documents/plans
@@ -146,7 +147,13 @@ struct Unshare: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       let share = try await target.client.share(of: target.address)
       let people = (share?.participants ?? []).filter { $0.role != .owner && $0.acceptance != .removed }.map(\.handle)
-      if !yes, !people.isEmpty, Question.canBeAsked {
+      if !yes, !people.isEmpty {
+        guard Question.canBeAsked else {
+          throw SheafError(
+            .invalid, subject: target.name,
+            reason: "is shared with \(Format.people(people)), who would lose it, and nobody can be asked",
+            advice: "add --yes")
+        }
         try Question.confirm(
           "Stop sharing \(target.name)? \(Format.people(people)) will lose it, and have to be invited anew.",
           about: target.name)
