@@ -114,13 +114,18 @@ import Testing
           before=$(moment); cp -a . "$copies/before"
           mv node_modules/moved .; mv node_modules/pack lib/; mv lib/pack/inside lib/pack/other; mv draft.tmp draft
           : >.sheafignore; echo more >>out/file; echo filled >empty; echo two >document; echo new >new
+          mkdir fresh fresh/node_modules .cache; echo gone >fresh/document
+          for file in node_modules/late fresh/node_modules/late .cache/late; do echo late >$file; done
           after=$(moment); cp -a . "$copies/after"
           "$SHEAF" restore . --time "@$before" | tee "$copies/said"
           same "$(cat moved node_modules/saved lib/pack/other draft.tmp)" $'precious\\nprecious\\nprecious\\nprecious'
           same "$(cat out/file)" $'precious\\nmore'
           # What was a document is as it was.
           same "$(cat .sheafignore empty document)" $'out/\\none'
-          if ls new; then exit 1; fi
+          if ls new fresh/document; then exit 1; fi
+          # Nothing could bring a plain file back.
+          same "$(cat node_modules/late fresh/node_modules/late .cache/late)" $'late\\nlate\\nlate'
+          grep -F "fresh: holds what is left as it is" "$copies/said"
           grep -F "moved: nothing tells where it was then" "$copies/said"
           # It shows no plain file, either.
           if ls ".versions/@$before/node_modules/moved" ".versions/@$before/out/file"; then exit 1; fi
@@ -128,11 +133,16 @@ import Testing
           "$SHEAF" restore . --time "@$after"
           diff -r --no-dereference "$copies/after" .
 
+          # What had several names is told of.
+          mkdir two; cd two; echo one >a; ln a b; moment >/dev/null; twice=$(moment); rm a b
+          "$SHEAF" restore . --time "@$twice" | grep -F "had several names, and is deleted"; cd ..
+
           # Nor does undoing what one person did empty it.
           echo '!node_modules/' >.sheafignore; start=$(moment)
-          echo changed >node_modules/saved; echo changed >document
+          echo changed >node_modules/saved; echo changed >document; echo later >.cache/later
           "$SHEAF" restore . --time "@$start" --by alice@example.com
           same "$(cat node_modules/saved)" changed; same "$(cat document)" two
+          same "$(cat .cache/later)" later
           """)
     }
   }

@@ -13,7 +13,7 @@ import SheafStore
 ///    they deleted are recovered, and items that they made are deleted. An item that others went on with is left alone,
 ///    and so is one with which they went on themselves after the span.
 /// 3. An item is left alone if nothing tells its former state any more, or if it has several names that are not those
-///    of then. Folders that hold such items stay.
+///    of then, and so is a plain file, which nothing could bring back. Folders that hold such items stay.
 struct FolderRestorePlan {
   /// One thing to do.
   enum Action {
@@ -92,6 +92,9 @@ extension Library {
     let isEdited: Bool
 
     var isFolder: Bool { item.kind == .folder }
+
+    /// Whether it has no history: a plain file, or a temporary one. What is destroyed of it is gone.
+    var isPlain: Bool { item.isQuiet && item.lastVersion == 0 }
 
     func leave(_ reason: String) -> FolderRestorePlan.Action {
       .leave(item: item.id, parent: parent, name: name, reason: reason)
@@ -248,6 +251,7 @@ extension Library {
         if item.isFolder { outside.insert(item.ino) }
         continue
       }
+      if item.isPlain { continue }
       if item.item.created > time {
         doomed.append(item)
         continue
@@ -267,7 +271,12 @@ extension Library {
       let same =
         Set(then.map { [[UInt8]("\($0.parent)/".utf8), $0.entry.name] })
         == Set(now.map { [[UInt8]("\($0.parent)/".utf8), $0.name] })
-      if !same, let one = now.first { plan.add(one.leave("has several names")) }
+      if !same, let one = now.first {
+        plan.add(one.leave("has several names"))
+      } else if !same, let one = then.first {
+        plan.add(
+          .leave(item: id, parent: one.parent, name: one.entry.name, reason: "had several names, and is deleted"))
+      }
     }
     for item in past {
       let id = item.entry.item
@@ -363,6 +372,7 @@ extension Library {
     _ actions: PersonalActions, to item: PresentItem, _ caller: Caller, _ plan: inout FolderRestorePlan,
     _ doomed: inout [PresentItem]
   ) throws {
+    if item.isPlain { return }
     let id = item.item.id
     let since = try visibleSince(item.ino, actions.since, caller)
     let moves = try read { try $0.pastNames(of: id, after: since, limit: Self.pastNamesLookedAt) }
