@@ -40,6 +40,8 @@ final class AccountShares: Sendable {
     var readInbox: Int64?
     /// Whether everything that was read is shown.
     var isShown = false
+    /// Whether the hub is to be told that the account left some.
+    var isLeaving = true
     /// Shares whose item is deleted at the hub, until the hub tells of them again.
     var suspended: Set<WireID> = []
     /// Since when the hub is to be told that the account left.
@@ -118,7 +120,13 @@ final class AccountShares: Sendable {
   }
 
   /// Whether all that the hub said of shares is shown.
-  var isSettled: Bool { state.withLock { $0.isShown && $0.inbox == $0.readInbox } }
+  func isSettled() async throws -> Bool {
+    let (isRead, isShown, isLeaving, suspended) = state.withLock {
+      ($0.inbox == $0.readInbox, $0.isShown, $0.isLeaving, $0.suspended)
+    }
+    guard isRead, !isShown, !isLeaving else { return isRead && isShown }
+    return try await call { try $0.showsAllShares(of: $1, except: suspended) }
+  }
 
   /// Has it read the inbox now.
   func wake() {
@@ -217,7 +225,7 @@ final class AccountShares: Sendable {
     for share in duties.followed { try await follow(share) }
     let suspended = state.withLock { $0.suspended }
     let waiting = try await call { library, number in try library.showShares(of: number, except: suspended) }
-    state.withLock { $0.isShown = waiting == 0 && duties.left.isEmpty }
+    state.withLock { ($0.isShown, $0.isLeaving) = (waiting == 0 && duties.left.isEmpty, !duties.left.isEmpty) }
     wakeEngines()
     answer(upTo: asked)
     var isSending = false

@@ -460,7 +460,8 @@ package final class LibraryConnections: ConnectionController {
   /// How an account is with its hub, with the shares of others that it takes part in.
   private func status(of shares: AccountShares) async throws -> ConnectionStatus {
     var status = try await shares.own.status()
-    status.isSettled = status.isSettled && shares.isSettled && shares.own.log.isSettled
+    let areShown = try await shares.isSettled()
+    status.isSettled = status.isSettled && areShown && shares.own.log.isSettled
     for engine in shares.engines {
       let other = try await engine.status()
       status.unsent += other.unsent

@@ -228,6 +228,31 @@ extension Library: SharedReplicaInterface {
     return waiting
   }
 
+  /// Whether shares are still to be shown. Own ones whose items the hub has no more, since they were purged, never are.
+  ///
+  /// - Parameter suspended: Shares whose items are deleted at the hub.
+  package func showsAllShares(of account: Int64, except suspended: Set<WireID>) throws -> Bool {
+    try locked {
+      let replica = try connected(account)
+      for row in try read({ try $0.replicaShares(of: account) }) where !row.isLeaving {
+        let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+        guard entry.acceptance == .accepted, let text = row.state, !suspended.contains(entry.share) else { continue }
+        let state: ShareState = try ReplicaJSON.decode(text)
+        guard let number = try holder(of: entry, account, entry.hub ?? replica.hub ?? "") else { return false }
+        if number != account, accountTable[number]?.elsewhere == nil { continue }
+        if let (_, item) = try sharedItem(state.item, of: number) {
+          guard shares[item.id]?.row.isActive ?? false else { return false }
+        } else {
+          guard number == account, !replica.rereads,
+            try read({ try $0.replicaItem(of: account, state.item.bytes) }).isEmpty
+              || replicaInode(state.item, of: account)?.row.nlink == 0
+          else { return false }
+        }
+      }
+      return true
+    }
+  }
+
   /// - Returns: false if the shared item is not here yet.
   private func show(_ state: ShareState, _ entry: InboxEntry, _ account: Int64, _ hub: String) throws -> Bool {
     guard let number = try holder(of: entry, account, hub) else { return false }

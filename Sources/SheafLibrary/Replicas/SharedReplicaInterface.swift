@@ -32,6 +32,7 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
   func hub(of share: WireID, for account: Int64) throws -> String?
   func isElsewhere(_ url: String, for account: Int64) throws -> Bool
   func showShares(of account: Int64, except: Set<WireID>) throws -> Int
+  func showsAllShares(of account: Int64, except: Set<WireID>) throws -> Bool
   func endShare(_ share: FollowedShare) throws
   func invitations(of account: Int64) throws -> [ShareInvitation]
 

@@ -205,6 +205,20 @@ import Testing
     }
   }
 
+  /// Its share goes with it, and nothing waits for the item.
+  @Test func whatIsSharedAndPurgedIsNotWaitedFor() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("echo x >shared; mkdir team; echo y >team/y")
+      try connect()
+      for name in ["shared", "team"] { _ = try laptop.succeed("share", "Documents/\(name)") }
+      try settle([laptop, desktop])
+      #expect(try desktop.shell("getfattr --only-values -n user.sheaf.share.url team").hasPrefix("https://"))
+      for name in ["shared", "team"] { _ = try laptop.succeed("purge", "Documents/\(name)", "--yes") }
+      try settle([laptop, desktop])
+      #expect(try desktop.shell("ls") == "")
+    }
+  }
+
   /// What was never sent keeps its folder, which is a new one at the hub, and nothing else waits for that.
   @Test func whatWasNotSentKeepsAPurgedFolder() throws {
     try withMachines { laptop, desktop, connect in
