@@ -150,9 +150,11 @@ final class AccountFileSystem: FileSystem {
 
   func file(_ version: Library.VersionFile, owner: (uid: UInt32, gid: UInt32)) -> FileAttributes {
     let time = TimeSpec(version.mtime)
+    // In a damaged library it can be any number.
+    let size = max(0, version.size)
     return FileAttributes(
       node: Node.versionFile(item: version.item, number: version.number).id, mode: S_IFREG | 0o444, uid: owner.uid,
-      gid: owner.gid, size: version.size, blocks: UInt64((version.size + 4095) / 4096 * 8), accessTime: time,
+      gid: owner.gid, size: size, blocks: UInt64(size / 4096 * 8 + (size % 4096 > 0 ? 8 : 0)), accessTime: time,
       modificationTime: time, changeTime: time)
   }
 

@@ -695,7 +695,7 @@ final class ReplicaEngine: Sendable {
   /// Bytes of such contents that come at a time.
   private static let slice: Int64 = 4 << 20
 
-  /// Refuses contents that nobody waits for where the disk has no room: nothing of them is asked for.
+  /// Refuses contents for which the disk has no room: nothing of them is asked for.
   ///
   /// - Throws: `noSpace`.
   func requireRoom(for bytes: Int64) async throws {
@@ -727,6 +727,7 @@ final class ReplicaEngine: Sendable {
   }
 
   private func fetchSlice(_ absent: AbsentContents) async throws {
+    try await requireRoom(for: Int64(absent.range.count))
     let handle = try await call { try $0.beginContents(of: $1) }
     do {
       var offset: Int64 = 0

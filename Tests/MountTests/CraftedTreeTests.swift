@@ -25,6 +25,13 @@ import Testing
       """)
   }
 
+  @Test(arguments: ["9223372036854775807", "-1"]) func versionsOfAnySizeAreRefused(_ size: String) throws {
+    try withCrafted(
+      "UPDATE OR IGNORE versions SET size = \(size)",
+      "timeout 20 ls -l .versions/one >list 2>said || [ $? != 124 ]; timeout 20 \"$SHEAF\" versions one >list 2>said || [ $? = 1 ]"
+    )
+  }
+
   @Test(arguments: ["-9223372036854775808", "-1", "2147483648"])
   func eventsWithAnyNumberAreDropped(_ number: String) throws {
     try withCrafted(

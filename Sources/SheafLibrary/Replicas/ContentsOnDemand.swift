@@ -144,7 +144,7 @@ extension Library {
     }
   }
 
-  /// Refuses contents that nobody waits for where the disk has no room for all of them: a part would fill it for nothing.
+  /// Refuses contents where the disk has no room for all of them: a part would fill it for nothing.
   ///
   /// - Throws: `noSpace`.
   package func requireRoom(forContents bytes: Int64) throws {
@@ -244,7 +244,11 @@ extension Library {
       case .recent: freed.recent += 1
       }
     }
-    if freed.bytes > 0 { _ = try sweep() }
+    if freed.bytes > 0 {
+      _ = try sweep()
+      // Whoever says so wants the room on the disk.
+      try shrink()
+    }
     return freed
   }
 
