@@ -56,6 +56,7 @@ import Testing
         same "$(as alice requests | grep -c blocked)" 1
         # Blocking keeps people from joining; taking them out is another command.
         sheaf requests block "$letter" carol@example.com | grep "still take part.*participant remove"
+        sheaf requests block "$letter" carol@example.com | grep "^Nothing changed: carol@example.com joins "
         """)
     }
   }

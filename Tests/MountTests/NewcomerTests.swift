@@ -24,7 +24,7 @@ import Testing
         ! "$SHEAF" retain . --keep-deleted 1h 2> error || exit 1
         grep -q '1 hour: is too short to keep things for' error
         "$SHEAF" library | grep -q '^Deleted items *kept for 30 days'
-        "$SHEAF" participant add --help | tr -s ' \\n' ' ' | grep -q 'values: administrator, privateUser'
+        "$SHEAF" participant add --help | tr -s ' \\n' ' ' | grep -q 'values: administrator, participant'
         touch a1 a2 a3; "$SHEAF" find a --limit 2 2> error > /dev/null; grep -q -- '--limit 20 shows more' error
         """)
     }

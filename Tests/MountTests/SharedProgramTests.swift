@@ -94,7 +94,7 @@ import Testing
   @Test(arguments: [
     "\"$SHEAF\" participant remove \"$ALICE/Documents/plans\" bob@example.com",
     "\"$SHEAF\" participant set \"$ALICE/Documents/plans\" bob@example.com --can view",
-    "\"$SHEAF\" unshare \"$ALICE/Documents/plans\"", "\"$SHEAF\" leave \"$BOB/Shared/alice@example.com/plans\"",
+    "\"$SHEAF\" unshare \"$ALICE/Documents/plans\" --yes", "\"$SHEAF\" leave \"$BOB/Shared/alice@example.com/plans\"",
     "mv \"$ALICE/Documents/plans/doc.txt\" \"$ALICE/Documents/doc.txt\"",
     "mv \"$ALICE/Documents/plans/deep\" \"$ALICE/Documents/deep\"",
     "rmdir \"$BOB/Shared/alice@example.com/plans\"",

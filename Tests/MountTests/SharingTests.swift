@@ -253,7 +253,7 @@ import Testing
         for command in inspect accept; do "$SHEAF" $command "$token" --library "$LIBRARY" --as bob@example.com >/dev/null; done
         "$SHEAF" share "$plans" --new-link >/dev/null; new=$(url "$plans"); new=${new##*/}
         [ "$new" != "$token" ]; refused "" accept dan "$token"
-        "$SHEAF" status "$plans" >/dev/null; "$SHEAF" activity "$plans" >/dev/null; "$SHEAF" unshare "$plans"
+        "$SHEAF" status "$plans" >/dev/null; "$SHEAF" activity "$plans" >/dev/null; "$SHEAF" unshare "$plans" --yes
         "$SHEAF" unmount "$ALICE"; wait $process
         for secret in "$token" "$once" "$new"; do
           if grep -aF "$secret" "$LIBRARY-all" "$LIBRARY-log"; then exit 1; fi

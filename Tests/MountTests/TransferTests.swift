@@ -19,6 +19,7 @@ import Testing
         "$SHEAF" account add carol@example.com --library "$LIBRARY"
         "$SHEAF" transfer "$team" carol@example.com
         same "$("$SHEAF" transfer "$team" bob@example.com | tail -n 1)" "It is no longer offered to carol@example.com."
+        "$SHEAF" transfer "$team" bob@example.com | grep "^Nothing changed: Documents/team is offered to bob@example.com"
         "$SHEAF" status "$team" | grep -q '^Offered  *to bob@example.com since '
         "$SHEAF" status "$BOB/Shared" | grep -q "sheaf accept id:$(attribute id "$team")"
         folder="id:$(attribute id "$team")"

@@ -153,7 +153,7 @@ import Testing
           "$SHEAF" leave "$BOB/Shared/alice@example.com/plans"; told DELETE
           invite "$ALICE/Documents/note" bob edit; told CREATE
           same "$(cat "$BOB/Shared/alice@example.com/note")" one
-          "$SHEAF" unshare "$ALICE/Documents/note"; told DELETE
+          "$SHEAF" unshare "$ALICE/Documents/note" --yes; told DELETE
           invite "$plans" bob edit; told CREATE
           rmdir "$BOB/Shared/alice@example.com/plans"; told DELETE
         done

@@ -116,7 +116,7 @@ struct Invite: AsyncParsableCommand {
         try await target.client.revokeOneTimeLinks(target.address)
         if output.json { return try JSON.write(ItemOutput(path: target.name)) }
         let name = target.name.escapingControls
-        return try StandardOutput.line("The one-time links to \(name) that nobody claimed are dead.")
+        return try StandardOutput.line("No one-time link to \(name) lets anybody in any more.")
       }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }
@@ -183,6 +183,8 @@ struct Requests: AsyncParsableCommand {
     ) async throws {
       let request = RequestAnswer(handle: try AccountHandle(handle), answer: answer, permission: permission)
       try await ItemTarget.with(path, library, changing: true) { target in
+        let former = answer == .block ? try await target.client.accessRequests(target.address) : []
+        let isSame = former.contains { $0.handle == request.handle && $0.blocked }
         try await target.client.answer(target.address, request)
         if answer == .approve, !output.json,
           let person = try await target.client.participants(target.address).first(where: { $0.handle == request.handle }
@@ -194,7 +196,8 @@ struct Requests: AsyncParsableCommand {
         guard !output.json else {
           return try JSON.write(AnswerOutput(path: target.name, handle: request.handle, answer: answer))
         }
-        try StandardOutput.line(said(request.handle, target.name).escapingControls)
+        let line = (isSame ? "Nothing changed: " : "") + said(request.handle, target.name)
+        try StandardOutput.line(line.escapingControls)
         if answer == .block,
           try await target.client.participants(target.address).contains(where: {
             $0.handle == request.handle && $0.acceptance == .accepted

@@ -58,8 +58,10 @@ struct TransferCommand: AsyncParsableCommand {
       let former = try await target.client.transfers(of: target.address.account).byMe
       let offer = try await target.client.offerTransfer(target.address, to: handle)
       if output.json { return try JSON.write(TransferOutput(offers: .init(byMe: [offer], toMe: []))) }
+      let isSame = former.contains { $0.id == offer.id && $0.recipient == handle }
       try StandardOutput.line(
-        "\(target.name) is offered to \(handle), who takes it with: sheaf accept id:\(offer.id)".escapingControls)
+        (isSame ? "Nothing changed: " : "")
+          + "\(target.name) is offered to \(handle), who takes it with: sheaf accept id:\(offer.id)".escapingControls)
       for other in former where other.id == offer.id && other.recipient != handle {
         try StandardOutput.line("It is no longer offered to \(other.recipient).")
       }
