@@ -707,7 +707,7 @@ extension Library {
         if let holder { try change.rows.setUUID(.timeOrdered(change.time), ofItem: holder.id) }
         if id != new {
           try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id)
-          try renewRequests(of: item, as: new, replica, change)
+          try renewRequests(of: item, replica, change)
         }
         for (former, other) in versions {
           guard let number = known[former] else { continue }

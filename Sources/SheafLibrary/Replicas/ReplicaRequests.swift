@@ -71,27 +71,27 @@ extension Library {
   func requestLabels(of replica: ReplicaRow, _ change: Change) throws {
     for id in try change.rows.labelledItems(of: replica.account) {
       guard let item = try change.rows.item(id), !item.isQuiet else { continue }
-      let versions = try replicaVersions(of: item, replica).ids
-      for (number, label) in try change.rows.labels(id) {
-        guard let version = versions[number] else { continue }
-        try change.rows.set(
-          ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: label), of: item.owner)
-      }
+      try requestLabels(of: item, replica, change)
     }
   }
 
-  /// Asks the hub for the labels of an item under its new id. What it was to destroy of the former one is gone.
-  func renewRequests(of item: ItemRow, as new: WireID, _ replica: ReplicaRow, _ change: Change) throws {
-    let requests = try change.rows.replicaRequests(of: item.owner, item: item.uuid.bytes)
-    guard !requests.isEmpty else { return }
-    for request in requests { try change.rows.remove(request, of: item.owner) }
-    guard let renewed = try change.rows.item(item.id) else { return }
-    let versions = try replicaVersions(of: renewed, replica).ids
+  private func requestLabels(of item: ItemRow, _ replica: ReplicaRow, _ change: Change) throws {
+    let versions = try replicaVersions(of: item, replica).ids
     for (number, label) in try change.rows.labels(item.id) {
       guard let version = versions[number] else { continue }
       try change.rows.set(
-        ReplicaRequestRow(item: new.bytes, version: version.bytes, label: label), of: item.owner)
+        ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: label), of: item.owner)
     }
+  }
+
+  /// Asks the hub for the labels of an item that has another id now. What it was to destroy of the former one is gone.
+  ///
+  /// - Parameter item: As it was before.
+  func renewRequests(of item: ItemRow, _ replica: ReplicaRow, _ change: Change) throws {
+    let requests = try change.rows.replicaRequests(of: item.owner, item: item.uuid.bytes)
+    guard !requests.isEmpty, let renewed = try change.rows.item(item.id) else { return }
+    for request in requests { try change.rows.remove(request, of: item.owner) }
+    try requestLabels(of: renewed, replica, change)
   }
 
   /// Has the replica of an account look what there is to do.
