@@ -89,6 +89,19 @@ int cfuse_notify_inc_epoch(struct fuse_session *session) {
   return written < 0 ? -errno : 0;
 }
 
+int cfuse_notify_nothing_stored(struct fuse_session *session, uint64_t node) {
+  struct {
+    struct fuse_out_header header;
+    struct fuse_notify_store_out store;
+  } notification = {
+      .header = {.len = sizeof(notification), .error = FUSE_NOTIFY_STORE},
+      .store = {.nodeid = node},
+  };
+  ssize_t written = write(fuse_session_fd(session), &notification, sizeof(notification));
+  // EINVAL says that the node is known and is no regular file.
+  return written < 0 && errno != EINVAL ? -errno : 0;
+}
+
 static _Atomic(void (*)(enum fuse_log_level, const char *)) log_sink;
 
 static void log_formatted(enum fuse_log_level level, const char *format, va_list arguments) {

@@ -29,6 +29,13 @@ package struct Notifier: Sendable {
     try device.notify { fuse_lowlevel_notify_inval_inode($0, node.rawValue, off_t(offset), off_t(length)) }
   }
 
+  /// Whether the kernel knows a node. What it remembers of the node stays, and answers under way count.
+  ///
+  /// - Throws: the kernel's answer, other than ENOENT.
+  package func knows(_ node: NodeID) throws(Errno) -> Bool {
+    try device.notify { cfuse_notify_nothing_stored($0, node.rawValue) }
+  }
+
   /// Drops a cached name, a negative one too, and what is below it; a file that is in use stays usable.
   ///
   /// The directory's cached listing stays: invalidate the inode of the parent too.

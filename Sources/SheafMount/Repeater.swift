@@ -14,7 +14,9 @@ import Synchronization
 ///
 /// Rules:
 /// 1. Nobody waits for it. The queue is limited: equal news of a file wait once, and news past the limit are dropped.
-/// 2. Only inodes that the kernel knows are worth a call: a watcher of a folder or a file holds its inode there.
+/// 2. Only inodes that the kernel knows are worth a call: a watcher of a folder or a file holds its inode there. The
+///    kernel's attributes of them are dropped only if a call does not get through, so that it asks for the loopback
+///    caller's own. Whoever asks for attributes while they are dropped, reads on with the former size.
 /// 3. For the loopback caller alone the folder is as it was. The kernel may keep none of these answers, so that all
 ///    others go on asking and get the truth.
 /// 4. Nor may the kernel keep the modes that it shows the loopback caller, so that the kernel lets it through where
@@ -31,7 +33,7 @@ final class Repeater: Sendable {
   /// News that wait behind one, from which on rule 7 holds.
   private static let many = 16
   /// How often a call is made that does not get through because another program looked the name up in between.
-  private static let attempts = 3
+  private static let attempts = 4
   /// The handle of the loopback caller's open files.
   static let handle = FileHandle(rawValue: .max)
 
@@ -140,11 +142,10 @@ final class Repeater: Sendable {
   private func tell(_ news: LibraryNews, _ notifier: Notifier, _ loopback: LoopbackCaller) {
     guard let (call, replay) = plan(news) else { return }
     let entries = Array(replay.view.keys)
-    // Rule 2. Dropping the attributes makes the kernel ask for the loopback caller's own (rule 4).
-    let isKnown = entries.map { (try? notifier.invalidateInode($0.folder, offset: -1)) ?? false }
-    let isOpen = (try? notifier.invalidateInode(replay.made.node.id, offset: -1)) ?? false
-    guard isKnown.contains(true) || isOpen else { return }
-    for _ in 0..<Self.attempts {
+    let nodes = entries.map(\.folder) + [replay.made.node.id]
+    guard nodes.contains(where: { (try? notifier.knows($0)) ?? false }) else { return }
+    for attempt in 0..<Self.attempts {
+      if attempt > 0 { for node in nodes { _ = try? notifier.invalidateInode(node, offset: -1) } }
       if news.changesNames {
         for entry in entries { changedFolders.forget(entry.name, in: entry.folder) }
       }
@@ -161,7 +162,6 @@ final class Repeater: Sendable {
         return state.wasServed
       }
       if wasServed { return }
-      for entry in entries { _ = try? notifier.invalidateInode(entry.folder, offset: -1) }
     }
   }
 

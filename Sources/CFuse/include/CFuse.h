@@ -49,6 +49,10 @@ int cfuse_session_adopt_device(struct fuse_session *session);
 /// 0 or a negated errno, -EINVAL where the kernel does not know it.
 int cfuse_notify_inc_epoch(struct fuse_session *session);
 
+/// Stores no bytes in a node's pages (FUSE_NOTIFY_STORE), which changes nothing and shows whether the kernel knows the
+/// node: 0 or a negated errno, -ENOENT where it does not.
+int cfuse_notify_nothing_stored(struct fuse_session *session, uint64_t node);
+
 /// Sends libfuse's own messages, formatted, to `sink` (process-wide, as fuse_set_log_func() is).
 void cfuse_set_log(void (*sink)(enum fuse_log_level level, const char *message));
 
