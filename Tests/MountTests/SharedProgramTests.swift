@@ -38,6 +38,33 @@ import Testing
     }
   }
 
+  /// One program saves a document through the mounts of two people, and replaces it at once: what each of them saved is
+  /// a version, though the name looks like one that mkstemp(3) drew.
+  @Test(arguments: ["rename", "unlink"]) func aProgramThatSavesAsTwoPeopleLosesNeither(_ way: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; invite "$ALICE/Documents/plans" bob edit
+        python3 - "$ALICE/Documents/plans" "$BOB/Shared/alice@example.com/plans" \(way) <<'END'
+        import os, sys
+        def save(path, text):
+            with open(path, "w") as file: file.write(text)
+        mine, theirs, way = sys.argv[1:]
+        save(f"{mine}/Q3plan", "mine")
+        save(f"{theirs}/Q3plan", "theirs")
+        if way == "unlink": sys.exit(os.unlink(f"{mine}/Q3plan"))
+        save(f"{mine}/new", "next")
+        os.rename(f"{mine}/new", f"{mine}/Q3plan")
+        END
+        cd "$ALICE/Documents/plans"
+        if [ \(way) = unlink ]; then "$SHEAF" recover Q3plan; fi
+        same "$(for n in $(ls .versions/Q3plan | sort -V); do cat .versions/Q3plan/$n; echo; done | grep . | head -2)" \
+          "mine
+        theirs"
+        """)
+    }
+  }
+
   /// Each keeps its file open for longer than autosave waits.
   @Test func programsOfTwoPeopleKeepOneLog() throws {
     try withSharedMounts { mounts in

@@ -17,7 +17,7 @@ import SheafModel
 ///    while it is being written, and when it is emptied. What only looks like a temporary file's name, as that of
 ///    `template.docx` or `.bashrc`, proves less: for rules 3 and 6, a file of such a name is proved two seconds after its
 ///    contents were closed or synced first. An own file is its maker's *alone* until another program saves contents in it
-///    or opens it to write, or another account has changes in it.
+///    or opens it to write, or another account has changes in it or a second one saves some.
 ///
 /// Documents:
 /// 3. `rename(new → doc)` over a document that is established, proved or not its maker's alone, and does not have the
@@ -119,13 +119,15 @@ struct Identity {
     var isModeChosen = false
     /// Whether it ever had a name that looks like no temporary file's.
     var hadLastingName = false
+    /// The account that saved contents in it first.
+    var savedBy: Int64?
     /// When it was closed or synced with contents in it for the first time.
     var savedSince: Timestamp?
     /// Whether that was under such a name, or it had one before or got one after that.
     var wasProved = false
     /// Whether it was closed or synced with contents in it, under the name of a backup.
     var wasBackup = false
-    /// Whether another program than its maker saved contents in it.
+    /// Whether another program than its maker, or a second account, saved contents in it.
     var holdsOthersWork = false
     /// Whether it is remembered past its window, for as long as its program lives (rule 6).
     var outlivesWindow = false
@@ -174,14 +176,18 @@ struct Identity {
   /// Notes that contents of the file were closed or synced (rules 2 and 6).
   ///
   /// - Parameters:
-  ///   - process: The program that closed them; nil where nobody can tell, as for fsync(2).
+  ///   - saver: The program that closed them, and its account; nil where nobody can tell, as for fsync(2).
   ///   - name: The name that the file has.
-  mutating func saved(_ ino: Int64, by process: Int32?, under name: [UInt8], at time: Timestamp) {
+  mutating func saved(
+    _ ino: Int64, by saver: (process: Int32, account: Int64)?, under name: [UInt8], at time: Timestamp
+  ) {
     guard let file = young[ino] else { return }
     if file.savedSince == nil { young[ino]?.savedSince = time }
     if file.hadLastingName || !FileRole.looksPassing(name) { young[ino]?.wasProved = true }
     if case .backup = FileRole(name) { young[ino]?.wasBackup = true }
-    if let process, process != file.process { holdsOthers(ino) }
+    guard let saver else { return }
+    if file.savedBy == nil { young[ino]?.savedBy = saver.account }
+    if saver.process != file.process || saver.account != file.savedBy ?? saver.account { holdsOthers(ino) }
   }
 
   /// Notes that the file is not its maker's alone (rule 2).
@@ -215,7 +221,7 @@ struct Identity {
   /// Whether the young file was closed with contents under the name of a backup (rule 3).
   func wasBackup(_ ino: Int64) -> Bool { young[ino]?.wasBackup ?? false }
 
-  /// Whether another program than its maker saved contents in the young file.
+  /// Whether another program than its maker, or a second account, saved contents in the young file.
   func holdsOthersWork(_ ino: Int64) -> Bool { young[ino]?.holdsOthersWork ?? false }
 
   /// Notes that someone saw the file's identity (rule 1).

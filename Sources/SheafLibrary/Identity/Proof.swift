@@ -40,13 +40,13 @@ extension Library {
     let size = file.draft.working?.size ?? file.inode.row.size
     // The close of one that changed nothing saves what was written through others.
     let isWriter = file.hasUnflushed || file.truncates
-    noteProof(file.inode, size: size, by: isWriter ? file.process : nil)
+    noteProof(file.inode, size: size, by: isWriter ? (file.process, file.draft.account) : nil)
   }
 
-  /// Notes that contents of `size` bytes were closed, or synced where `process` is nil.
-  func noteProof(_ inode: Inode, size: Int64, by process: Int32?) {
+  /// Notes that contents of `size` bytes were closed, or synced where `saver` is nil.
+  func noteProof(_ inode: Inode, size: Int64, by saver: (process: Int32, account: Int64)?) {
     guard size > 0, !identity.isEmpty else { return }
-    identity.saved(inode.ino, by: process, under: inode.row.name, at: clock())
+    identity.saved(inode.ino, by: saver, under: inode.row.name, at: clock())
   }
 
   /// Whether a file is own, and nobody but its maker wrote anything to it (rule 2 of ``Identity``).
