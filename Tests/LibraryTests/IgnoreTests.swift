@@ -566,6 +566,54 @@ struct IgnoreTests {
     try? FileManager.default.removeItem(atPath: fixture.folder)
   }
 
+  /// Otherwise the document's history would lie nowhere, and no other machine could show it.
+  @Test(arguments: [
+    "moving", "linking", "recovering", "sharing", "saving under other rules", "making under other rules",
+  ])
+  func aFolderWithADocumentIsAnItem(_ way: String) throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    try fixture.save("doc", "text")
+    try fixture.mkdir("node_modules")
+    try fixture.mkdir("node_modules/deep")
+    try fixture.save("node_modules/deep/plain", "plain")
+    if way == "recovering" {
+      try fixture.rename("doc", "node_modules/deep/doc")
+      try fixture.unlink("node_modules/deep/doc")
+    }
+    _ = try events(fixture, after: 0)
+    let before = library.lastEvent
+    var told = ["created node_modules", "created node_modules/deep"]
+    switch way {
+    case "moving":
+      try fixture.rename("doc", "node_modules/deep/doc")
+      told.append("moved node_modules/deep/doc")
+    case "linking":
+      _ = try library.link(fixture.ino("doc"), fixture.ino("node_modules/deep"), Array("doc".utf8), .library)
+    case "recovering":
+      _ = try library.recover(fixture.path("node_modules/deep/doc"), id: nil) { _ in }
+      // It was an item before, for the document had been there.
+      told = ["created node_modules/deep/doc"]
+    case "sharing":
+      _ = try library.share(fixture.path("node_modules/deep/plain"), ShareChange())
+      told += ["created node_modules/deep/plain", "share.created node_modules/deep/plain"]
+      #expect(try fixture.versions("node_modules/deep/plain").map(\.size) == [5])
+    default:
+      try fixture.save(".sheafignore", "!node_modules/\n")
+      let name = way == "saving under other rules" ? "plain" : "new"
+      try fixture.save("node_modules/deep/\(name)", "document")
+      told = ["created .sheafignore"] + told + ["created node_modules/deep/\(name)"]
+    }
+    #expect(try events(fixture, after: before) == told)
+    // What is made in it is plain as before.
+    if !way.hasSuffix("rules") {
+      try fixture.save("node_modules/deep/more", "more")
+      #expect(try fixture.versions("node_modules/deep/more").isEmpty)
+      try fixture.unlink("node_modules/deep/more")
+    }
+    try fixture.finish()
+  }
+
   /// Whoever may write may make rules, and nobody is to wait long for them.
   @Test func fewRulesCount() throws {
     let fixture = try LibraryFixture()

@@ -220,6 +220,7 @@ extension Library {
             try change.rows.update(entry)
           }
           try change.rows.closeVersion(item.id, number, cause: cause)
+          try makeKnown(row.parent, change)
           var data = try eventData(item, parent: row.parent, name: row.name)
           data.version = .init(version)
           try logEvent(

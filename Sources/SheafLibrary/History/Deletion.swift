@@ -69,6 +69,7 @@ extension Library {
     if let id = inode.item, var item = try change.rows.item(id) {
       try settleReturn(
         of: &item, self.inode(row.ino), lostAt: row.time, to: parent, entersShare: entersShare, change)
+      if !item.isQuiet { try makeKnown(parent, change) }
       var data = try eventData(item, parent: parent, name: name)
       if item.version > 0, let version = try change.rows.version(id, item.version) { data.version = .init(version) }
       (data.contents, data.contentCount) = ([], 0)

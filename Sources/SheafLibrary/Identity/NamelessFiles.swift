@@ -87,6 +87,7 @@ extension Library {
             content: row.content ?? .empty, isOpen: true))
       }
       try touch(folder, time, change)
+      if !item.isQuiet { try makeKnown(folder.ino, change) }
       try logEvent(
         .created, item, ino: row.ino, try eventData(item, parent: folder.ino, name: name),
         actor: caller.actor(in: row), thread: caller.thread, opens: true, change)

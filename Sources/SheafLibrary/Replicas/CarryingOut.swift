@@ -278,7 +278,6 @@ extension Library {
     var item = ItemRow(
       id: numbers.nextItem(), uuid: UUID(bytes: wanted.item.bytes), kind: wanted.kind.local, owner: row.owner,
       creator: account, created: time)
-    item.isQuiet = try isIgnored(parent, name, isFolder: type == S_IFDIR)
     row.item = item.id
     if wanted.kind == .document {
       if let version, contents == nil, try comesAbsent(version, nil, in: parent) {
@@ -639,7 +638,7 @@ extension Library {
       var tree = try ReplicaTree(self, connected(account))
       guard id != .root, let inode = try tree.inode(id) else { return [] }
       // What is ignored would be gone for good, and nobody elsewhere knew of it: its folder stays, too.
-      if try self.item(of: inode)?.isQuiet ?? true,
+      if try self.item(of: inode).map({ $0.isQuiet && $0.lastVersion == 0 }) ?? true,
         try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
       {
         throw SheafError(.notEmpty)

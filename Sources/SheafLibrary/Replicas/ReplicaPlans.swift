@@ -323,6 +323,7 @@ extension Library: ReplicaInterface {
       try read({ try $0.replicaSends(of: account, limit: 1) }).isEmpty
     else { return .planned([]) }
     try settleSessions()
+    try meetPlainFolders(of: replica, limit: limit)
     let noted = try chosen ?? read { try $0.replicaChanges(of: account, after: [], limit: limit) }
     let told = try read { try $0.replicaNews(of: account, limit: limit + 1) }
     let changed = noted.compactMap { WireID(bytes: $0) }
@@ -349,6 +350,27 @@ extension Library: ReplicaInterface {
       return notices
     }
     return .planned(notices)
+  }
+
+  /// Makes known the plain folders that have the names of folders which come from the hub: each is to be one with that
+  /// folder. Programs look for what is in it, as in `node_modules`, by its name.
+  private func meetPlainFolders(of replica: ReplicaRow, limit: Int) throws {
+    var tree = try ReplicaTree(self, replica)
+    var folders: [Int64] = []
+    for row in try read({ try $0.replicaNews(of: replica.account, limit: limit) }) {
+      guard let id = WireID(bytes: row.item), let state = try tree.news(id), state.kind == .folder, !state.isDeleted
+      else { continue }
+      for place in state.places {
+        guard let occupant = try tree.localOccupant(of: place), occupant != id, let inode = try tree.inode(occupant),
+          inode.isFolder, try item(of: inode)?.isQuiet ?? false
+        else { continue }
+        folders.append(inode.ino)
+      }
+    }
+    if folders.isEmpty { return }
+    try makeChange(.replica) { change in
+      for folder in folders { try makeKnown(folder, change) }
+    }
   }
 
   /// Notes that what the hub refused of an item has changed since.

@@ -58,7 +58,7 @@ extension Library {
             try logShareEvent(.shareUpdated, share, inode, actor: account.id, change)
           }
           try logChanges(of: &share, since: before, departed, inode, actor: account.id, change)
-          if item.isQuiet || before == nil { try settleNew(inode, item, change) }
+          if item.isQuiet || before == nil { try settleNew(inode, item.id, change) }
           if let end {
             try change.rows.setSetting(Self.linkEndKey(item.id), end.nanoseconds)
           } else if formerEnd != nil {
@@ -155,7 +155,9 @@ extension Library {
   private func logQuietCreation(_ inode: Inode, _ id: Int64, actor: Int64, _ change: Change) throws {
     try settleEvents(before: id, change)
     guard var item = try change.rows.item(id), item.isQuiet else { return }
+    try makeKnown(inode.row.parent, change)
     item.isQuiet = false
+    try insertFirstVersion(of: &item, inode, change)
     try change.rows.update(item)
     var data = try eventData(item, parent: inode.row.parent, name: inode.row.name)
     data.version = try change.rows.version(id, item.version).map { .init($0) }
@@ -163,8 +165,8 @@ extension Library {
   }
 
   /// Makes a document of a file that was just made: a person who shares it means it.
-  private func settleNew(_ inode: Inode, _ item: ItemRow, _ change: Change) throws {
-    var item = item
+  private func settleNew(_ inode: Inode, _ id: Int64, _ change: Change) throws {
+    guard var item = try change.rows.item(id) else { return }
     item.isQuiet = false
     item.entered = nil
     try change.rows.update(item)

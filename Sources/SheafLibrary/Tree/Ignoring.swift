@@ -28,6 +28,8 @@ import SheafStore
 ///    there are too many, the top folder of the owner gets them.
 /// 8. Within a file the last matching rule decides; a deeper file decides before the others. Everything in an ignored
 ///    folder is ignored, whatever rules say of it.
+/// 9. A folder in which a document has a name is an item as any other: it has events, a past and a place at the hub. What
+///    is made in it is plain as before.
 extension Library {
   /// The name of the files that hold rules, for their folder and all below it.
   static let ignoreName = Array(".sheafignore".utf8)
@@ -249,6 +251,28 @@ extension Library {
   }
 
   // MARK: - Becoming plain, and a document
+
+  /// Has a folder in which a document gets a name, and those around it, be items as any other (rule 9). Their events come
+  /// before the document's.
+  func makeKnown(_ folder: Int64, _ change: Change) throws {
+    var plain: [(inode: Inode, item: ItemRow)] = []
+    try ascend(from: folder) { inode in
+      guard try item(of: inode)?.isQuiet ?? false, let id = inode.row.item, let item = try change.rows.item(id),
+        item.isQuiet
+      else { return false }
+      plain.append((inode, item))
+      return true
+    }
+    for (inode, var item) in plain.reversed() {
+      item.isQuiet = false
+      try change.rows.update(item)
+      let known = item
+      change.whenRecorded { inode.item = known }
+      try logEvent(
+        .created, item, ino: inode.ino, eventData(item, parent: inode.row.parent, name: inode.row.name),
+        actor: change.caller.actor(in: inode.row), thread: 0, opens: false, change)
+    }
+  }
 
   /// Makes a plain file of one of which nobody was told yet (rule 1), whose row the caller's change writes.
   func becomePlain(_ inode: Inode, _ item: ItemRow, _ change: Change) throws {

@@ -132,6 +132,7 @@ extension Library {
       try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
       try touch(folder, time, links: inode.isFolder ? 1 : 0, change)
       if let item {
+        if !item.isQuiet { try makeKnown(parent, change) }
         let data = try eventData(item, parent: parent, name: name)
         try logEvent(
           .created, item, ino: row.ino, data, actor: caller.actor(in: row), thread: caller.thread, opens: isPassing,
@@ -211,6 +212,7 @@ extension Library {
         row.ctime = time
         try change.rows.update(row)
         try touch(folder, time, change)
+        if let item = try item(of: inode), !item.isQuiet { try makeKnown(parent, change) }
         change.whenRecorded { [self] in
           inode.row.nlink = row.nlink
           inode.row.ctime = time

@@ -325,6 +325,7 @@ extension Library {
       }
       if isQuiet || becomesIgnored { return }
       // Renamed to a name of its own, it proves to be a document.
+      try makeKnown(entry.parent, change)
       item.isQuiet = false
       try insertFirstVersion(of: &item, inode, change)
       try change.rows.update(item)
@@ -340,6 +341,7 @@ extension Library {
     {
       return try becomePlain(inode, item, change)
     }
+    try makeKnown(entry.parent, change)
     if let former = try formerDocument(entry.parent, entry.name, caller, time), former.inode === inode,
       let event = former.memory.event,
       try dropPending(item.id, types: [.renamed, .moved], since: event, change)

@@ -219,6 +219,39 @@ import Testing
     }
   }
 
+  /// A document in an ignored folder is on all machines, and what is ignored stays where it is, on each under its name.
+  @Test func documentsInIgnoredFoldersTravel() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("mkdir -p node_modules/a; echo lib >node_modules/a/lib; echo one >doc; echo two >other")
+      try connect()
+      try desktop.shell("mkdir -p node_modules/a/b; echo own >node_modules/a/own; echo own >node_modules/own")
+      try settle([laptop, desktop])
+      try laptop.shell("mv doc node_modules/a/doc")
+      try settle([laptop, desktop])
+      try desktop.shell("mv other node_modules/a/b/other")
+      try settle([desktop, laptop])
+      func files(_ machine: ReplicaMachine) throws -> [String] {
+        let script = "cd '\(machine.library.documents)' && find . -name .deleted -prune -o -type f -print | sort"
+        return try Command.shell(script).succeed().text.split(separator: "\n").map { String($0.dropFirst(2)) }
+      }
+      let common = ["node_modules/a/b/other", "node_modules/a/doc"]
+      #expect(try files(laptop) == common + ["node_modules/a/lib"])
+      #expect(try files(desktop) == common + ["node_modules/a/own", "node_modules/own"])
+      for machine in [laptop, desktop] {
+        #expect(try !machine.succeed("status").text.contains("to be sent"))
+        #expect(try versions("Documents/node_modules/a/doc", machine).count == 1)
+      }
+      // It is saved, and goes, as any other.
+      try desktop.shell("echo more >node_modules/a/doc")
+      try settle([desktop, laptop])
+      #expect(try laptop.shell("cat node_modules/a/doc") == "more")
+      try laptop.shell("rm node_modules/a/b/other")
+      try settle([laptop, desktop])
+      #expect(try !files(desktop).contains("node_modules/a/b/other"))
+      #expect(try deleted(desktop).contains("Documents/node_modules/a/b/other"))
+    }
+  }
+
   /// What was never sent keeps its folder, which is a new one at the hub, and nothing else waits for that.
   @Test func whatWasNotSentKeepsAPurgedFolder() throws {
     try withMachines { laptop, desktop, connect in
