@@ -74,7 +74,8 @@ struct Arrivals {
     guard let local else { return try agree(state.item, state) }
     if state.isPurged, try isNews(local, base, isUndone: isUndone) {
       // The hub takes an id that was purged no more, so this is a new item.
-      try draft.keepUnsent(state.item)
+      let new = try draft.keepUnsent(state.item)
+      if local.kind == .document { draft.notify(new, .purgedElsewhere) }
       try agree(state.item, state)
     } else if !isUndone, !state.isPurged, !Departures.isClean(local, base) {
       // What was changed here comes back at the hub. It knows the id, but all of the item is sent.

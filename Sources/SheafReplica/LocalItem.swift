@@ -102,6 +102,8 @@ package struct ReplicaNotice: Hashable, Sendable {
     case renamed
     /// It was deleted here, and changed elsewhere: it is back.
     case kept
+    /// It was saved here while somebody destroyed it elsewhere: it is a new item.
+    case purgedElsewhere
     /// The hub does not take the change.
     case refused(Verdict.Reason)
   }

@@ -122,10 +122,15 @@ struct ReplicaDraft {
   }
 
   /// Makes a new item of what the hub never had of an item of this machine: what it had was destroyed there.
-  mutating func keepUnsent(_ id: WireID) throws {
-    guard let item = try local(id) else { return }
+  ///
+  /// - Returns: the id of the new one; that of the item where it is not on this machine.
+  @discardableResult
+  mutating func keepUnsent(_ id: WireID) throws -> WireID {
+    guard let item = try local(id) else { return id }
     if item.kind == .document { changes.append(.destroySent(id)) }
-    try identify(id, as: newID())
+    let new = newID()
+    try identify(id, as: new)
+    return new
   }
 
   /// Gives an item of this machine another id.

@@ -160,9 +160,9 @@ struct Settlement {
     case .purged where send.version != nil || send.kind == .folder && !send.isDeletion:
       // Nothing of the item is left at the hub. What was saved here is a new document, and a folder in which something
       // is left, as what is ignored, a new folder.
-      if send.version != nil { draft.notify(id, .refused(reason)) }
       try draft.setBase(id, nil)
-      try draft.keepUnsent(id)
+      let new = try draft.keepUnsent(id)
+      if send.version != nil { draft.notify(new, .purgedElsewhere) }
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
     case .invalid where try draft.mark(id) == nil:

@@ -59,7 +59,7 @@ extension ReplicaEngine {
       switch failure.kind {
       case .refused(.notFound): return  // The hub has nothing of it.
       case .refused(.conflict), .refused(.invalid), .refused(.method), .refused(.forbidden):
-        tell("id:\(request.item): \(failure)")
+        tell(ItemNotice(item: request.item, text: "\(failure)"))
       default: throw failure
       }
     }

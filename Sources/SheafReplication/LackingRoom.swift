@@ -4,22 +4,24 @@ import SheafWire
 struct LackingRoom: Sendable {
   private static let limit = 20
 
-  private var lacking: [WireID: (word: String, attempt: Int)] = [:]
+  private var lacking: [WireID: (text: String, attempt: Int)] = [:]
 
   var isEmpty: Bool { lacking.isEmpty }
 
   /// What people are told, in the order of the items' ids.
-  var words: [String] { lacking.sorted { $0.key < $1.key }.map(\.value.word) }
+  var notices: [ItemNotice] {
+    lacking.sorted { $0.key < $1.key }.map { ItemNotice(item: $0.key, text: $0.value.text) }
+  }
 
   /// Notes what an item lacks, unless many do already.
   ///
   /// - Parameter attempt: The attempt to get all that is to come, in which it did not fit.
   /// - Returns: whether people were not told this before.
-  mutating func note(_ item: WireID, _ word: String, in attempt: Int) -> Bool {
-    let former = lacking[item]
+  mutating func note(_ notice: ItemNotice, in attempt: Int) -> Bool {
+    let former = lacking[notice.item]
     guard former != nil || lacking.count < Self.limit else { return false }
-    lacking[item] = (word, attempt)
-    return former?.word != word
+    lacking[notice.item] = (notice.text, attempt)
+    return former?.text != notice.text
   }
 
   /// Notes that an item has what it lacked.

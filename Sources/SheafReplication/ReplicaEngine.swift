@@ -156,7 +156,13 @@ final class ReplicaEngine: Sendable {
   var wakes: Int { state.withLock { $0.wakes } }
 
   func status() async throws -> ConnectionStatus {
-    let counts = try await call { library, number in try library.replicaCounts(number) }
+    let told = state.withLock { $0.lacking.notices + $0.notices.notices }
+    let (counts, notices) = try await call { library, number in
+      (
+        try library.replicaCounts(number),
+        try told.map { "\(try library.replicaPath($0.item, of: number) ?? "id:\($0.item)"): \($0.text)" }
+      )
+    }
     return state.withLock { state in
       ConnectionStatus(
         account: account, hub: hub, state: state.state, since: state.since,
@@ -164,7 +170,7 @@ final class ReplicaEngine: Sendable {
         unsent: max(counts.unsent, counts.saves + counts.sends), unfetched: counts.news + counts.histories,
         isSettled: state.settled == state.wakes && counts.saves == 0,
         isPaused: gate.isPaused, limit: client.pace.rate, movedBytes: client.pace.passed,
-        notices: state.lacking.words + state.notices.words)
+        notices: notices)
     }
   }
 
@@ -1038,27 +1044,28 @@ final class ReplicaEngine: Sendable {
   // MARK: - Notices
 
   private func tell(_ notices: [ReplicaNotice]) {
-    guard !notices.isEmpty else { return }
-    let words = notices.map { notice in
-      switch notice.kind {
-      case .beside: "id:\(notice.item): others had saved it, so what was saved here is beside it"
-      case .renamed: "id:\(notice.item): has another name now, since another item has it at the hub"
-      case .kept: "id:\(notice.item): was changed elsewhere after it was deleted here, so it is back"
-      case .refused(let reason): "id:\(notice.item): the hub refused it: \(reason.rawValue)"
-      }
+    for notice in notices {
+      let text =
+        switch notice.kind {
+        case .beside: "others had saved it, so what was saved here is beside it"
+        case .renamed: "has another name now, since another item has it at the hub"
+        case .kept: "was changed elsewhere after it was deleted here, so it is back"
+        case .purgedElsewhere: "was saved here while it was purged elsewhere, so it is a new document"
+        case .refused(let reason): "the hub refused it: \(reason.rawValue)"
+        }
+      tell(ItemNotice(item: notice.item, text: text))
     }
-    for word in words { tell(word) }
   }
 
   /// Tells that something of an item does not fit on the disk. It is tried again; everything else goes on.
   func tellLacking(_ item: WireID, _ error: SheafError) {
-    let word = "id:\(item): \(error)"
-    let isNew = state.withLock { $0.lacking.note(item, word, in: $0.wakes) }
-    if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
+    let notice = ItemNotice(item: item, text: "\(error)")
+    if state.withLock({ $0.lacking.note(notice, in: $0.wakes) }) { log(notice) }
   }
 
-  func tell(_ word: String) {
-    let isNew = state.withLock { $0.notices.add(word) }
-    if isNew { logger.notice("\(word)", metadata: ["account": "\(account)"]) }
+  func tell(_ notice: ItemNotice) { if state.withLock({ $0.notices.add(notice) }) { log(notice) } }
+
+  private func log(_ notice: ItemNotice) {
+    logger.notice("id:\(notice.item): \(notice.text)", metadata: ["account": "\(account)"])
   }
 }

@@ -12,22 +12,24 @@ struct LackingRoomTests {
   @Test func itIsToldOnceAndGoesWithItsCause() throws {
     let (first, second) = (try Self.id(1), try Self.id(2))
     var room = LackingRoom()
-    let told = [(second, "b", 1), (first, "a", 1), (first, "a", 2)].map { room.note($0, $1, in: $2) }
+    let told = [(second, "b", 1), (first, "a", 1), (first, "a", 2)].map {
+      room.note(ItemNotice(item: $0, text: $1), in: $2)
+    }
     #expect(told == [true, true, false])
-    #expect(room.words == ["a", "b"])
+    #expect(room.notices.map(\.text) == ["a", "b"])
     room.end(1)
-    #expect(room.words == ["a", "b"])
+    #expect(room.notices.map(\.text) == ["a", "b"])
     room.end(2)
-    #expect(room.words == ["a"])
-    let isNew = room.note(first, "other", in: 2)
-    #expect(isNew && room.words == ["other"])
+    #expect(room.notices.map(\.text) == ["a"])
+    let isNew = room.note(ItemNotice(item: first, text: "other"), in: 2)
+    #expect(isNew && room.notices.map(\.text) == ["other"])
     room.remove(first)
-    #expect(room.isEmpty && room.words == [])
+    #expect(room.isEmpty && room.notices.map(\.text) == [])
   }
 
   @Test func aFewOfManyAreTold() throws {
     var room = LackingRoom()
-    for number in 0..<100 { _ = room.note(try Self.id(UInt8(number)), "\(number)", in: 1) }
-    #expect(room.words == (0..<20).map(String.init))
+    for number in 0..<100 { _ = room.note(ItemNotice(item: try Self.id(UInt8(number)), text: "\(number)"), in: 1) }
+    #expect(room.notices.map(\.text) == (0..<20).map(String.init))
   }
 }

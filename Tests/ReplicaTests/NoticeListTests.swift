@@ -1,3 +1,4 @@
+import SheafWire
 import Testing
 
 @testable import SheafReplication
@@ -6,10 +7,10 @@ import Testing
 struct NoticeListTests {
   @Test func eachIsToldOnceTheLatestLast() {
     var list = NoticeList()
-    let added = ["a", "b", "a", "a"].map { list.add($0) }
+    let added = ["a", "b", "a", "a"].map { list.add(ItemNotice(item: .root, text: $0)) }
     #expect(added == [true, true, false, false])
-    #expect(list.words == ["b", "a"])
-    for number in 0..<100 { _ = list.add("\(number)") }
-    #expect(list.words == (80..<100).map(String.init))
+    #expect(list.notices.map(\.text) == ["b", "a"])
+    for number in 0..<100 { _ = list.add(ItemNotice(item: .root, text: "\(number)")) }
+    #expect(list.notices.map(\.text) == (80..<100).map(String.init))
   }
 }

@@ -66,6 +66,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func replica(_ account: Int64) throws -> ReplicaRow?
   func raiseSerial(to serial: Int64, of account: Int64) throws
   func replicaCounts(_ account: Int64) throws -> ReplicaCounts
+  func replicaPath(_ item: WireID, of account: Int64) throws -> String?
   func replicaPace(_ account: Int64) throws -> ReplicaPace
   func noteReached(_ isReached: Bool, _ account: Int64)
   func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws

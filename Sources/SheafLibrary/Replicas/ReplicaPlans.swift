@@ -126,6 +126,14 @@ extension Library: ReplicaInterface {
     return counts
   }
 
+  /// Where whoever uses this library finds an item of a connected account; nil where it has no name here.
+  package func replicaPath(_ id: WireID, of account: Int64) throws -> String? {
+    try locked {
+      guard let inode = try replicaInode(id, of: account), inode.row.nlink > 0 else { return nil }
+      return try mountPath(inode, for: connected(account).reader ?? account)
+    }
+  }
+
   private func countSettled(of account: Int64) throws -> Int64 {
     guard let replica = try read({ try $0.replica(account) }) else { return 0 }
     // A save that was closed just now is among what is sent once its version ended.

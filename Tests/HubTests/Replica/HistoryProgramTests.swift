@@ -202,6 +202,9 @@ import Testing
       }
       #expect(texts[0] == ["1  mine", "2 mine mine\nmore", "3  mine\nmore\nlast"])
       #expect(texts[1] == texts[0])
+      let status = try desktop.succeed("status").text
+      #expect(status.contains("Documents/plan: was saved here while it was purged elsewhere"))
+      #expect(!status.contains("refused"))
     }
   }
 
