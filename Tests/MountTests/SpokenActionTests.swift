@@ -51,6 +51,12 @@ import Testing
         "$SHEAF" library set --keep-deleted 90d --library "$LIBRARY" >"${LIBRARY%/*}/said"
         same "$(cat "${LIBRARY%/*}/said")" "Deleted items are kept for 90 days."
         "$SHEAF" library set --keep-deleted 90d --library "$LIBRARY" | grep -Fx "Nothing changed."
+        link=$("$SHEAF" share plans --with bob@example.com | grep -o 'sheaf://[^ ]*')
+        for said in "" "nothing changed: you take part in it already"; do
+          "$SHEAF" accept "$link" --as bob@example.com --library "$LIBRARY" 2>"${LIBRARY%/*}/said" | \
+            grep -Fx "Shared/alice@example.com/plans"
+          same "$(cat "${LIBRARY%/*}/said")" "${said:+sheaf: $said}"
+        done
         "$SHEAF" backup "${LIBRARY%/*}/copy" --library "$LIBRARY"
         status=0; "$SHEAF" backup "${LIBRARY%/*}/copy" --library "$LIBRARY" 2>"${LIBRARY%/*}/said" || status=$?
         same "$status" 1; grep -F "copy: is there already; name a file that is not there yet" "${LIBRARY%/*}/said"

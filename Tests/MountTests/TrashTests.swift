@@ -202,12 +202,14 @@ import Testing
         ])
       let folder = "\(library.documents)/t"
       let around = "as the folders around it and the library say"
+      let warning = "What is older goes for good in the next four hours, unless a longer span is set before."
       #expect(
         try library.sheafSucceeds("retain", folder, "--keep-deleted", "2d").text
-          == "Documents/t keeps deleted items for 2 days.\nDocuments/t keeps versions for 1 year, \(around).")
+          == "Documents/t keeps deleted items for 2 days.\nDocuments/t keeps versions for 1 year, \(around).\n\(warning)"
+      )
       #expect(
         try library.sheafSucceeds("library", "set", "--library", library.library, "--keep-versions", "3w").text
-          == "Versions are kept for 21 days.")
+          == "Versions are kept for 21 days.\n\(warning)")
       #expect(
         try library.sheafSucceeds("retain", folder, "--default").text
           == "Documents/t keeps deleted items for 30 days, \(around).\nDocuments/t keeps versions for 21 days, \(around)."

@@ -128,6 +128,9 @@ struct LibraryCommand: AsyncParsableCommand {
       if keepVersions != nil {
         try StandardOutput.line("Versions are kept for \(Format.span(settings.keepVersions)).")
       }
+      if settings.keepDeleted < before.keepDeleted || settings.keepVersions < before.keepVersions {
+        try StandardOutput.line(Retain.warning)
+      }
       if cache != nil {
         try StandardOutput.line(
           settings.cache.map { "Contents of connected accounts take \(Format.size($0)) here at most." }

@@ -63,9 +63,10 @@ struct Accept: AsyncParsableCommand {
   @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let result = try await link.ask(changing: true) { client, url, account in
-      guard let id = TransferCommand.id(url) else { return try await client.accept(url, as: account) }
-      return try await client.acceptTransfer(id, as: account)
+    let (result, hadJoined) = try await link.ask(changing: true) { client, url, account in
+      if let id = TransferCommand.id(url) { return (try await client.acceptTransfer(id, as: account), false) }
+      let path = try await client.inspect(url, as: account).path
+      return (try await client.accept(url, as: account), path != nil)
     }
     if link.output.json { return try JSON.write(result) }
     for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
@@ -76,6 +77,8 @@ struct Accept: AsyncParsableCommand {
       return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
     }
     try StandardOutput.line(path.escapingControls)
+    // The path alone is what scripts read.
+    if hadJoined { StandardError.write("sheaf: nothing changed: you take part in it already\n") }
   }
 }
 

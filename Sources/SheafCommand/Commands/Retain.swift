@@ -31,6 +31,9 @@ struct Retain: AsyncParsableCommand {
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
+  /// What a shorter span means.
+  static let warning = "What is older goes for good in the next four hours, unless a longer span is set before."
+
   func validate() throws {
     if isDefault, keepDeleted != nil || keepVersions != nil {
       throw ValidationError("--default takes back what --keep-deleted and --keep-versions say: give it alone.")
@@ -59,6 +62,9 @@ struct Retain: AsyncParsableCommand {
     ] {
       let origin = own == nil ? ", as the folders around it and the library say" : ""
       try StandardOutput.line("\(retention.path) keeps \(what) for \(Format.span(span))\(origin).".escapingControls)
+    }
+    if retention.keepDeleted < before.keepDeleted || retention.keepVersions < before.keepVersions {
+      try StandardOutput.line(Self.warning)
     }
     if isConnected {
       try StandardOutput.line("That is what this machine keeps; the hub keeps what `sheaf-hub retain` says there.")
