@@ -31,11 +31,10 @@ final class ReplicaEngine: Sendable {
     }
   }
 
-  /// Sends of a request, and bytes of contents in it.
+  /// Sends of a request.
   private static let sendLimit = 64
   /// Rows of a page of the feed.
   private static let pageLimit = 64
-  private static let inlineLimit = 4 << 20
   /// How long new items wait until they are looked at again.
   private static let pause = Duration.milliseconds(1_050)
   /// Between two attempts after a failure, at first and at most.
@@ -89,7 +88,7 @@ final class ReplicaEngine: Sendable {
   let number: Int64
   private let library: any ReplicaLibrary
   let client: DeviceClient
-  private let threads: NIOThreadPool
+  private let calls: LibraryCalls
   private let serials: SerialFile
   let logger: Logger
   private let state: Mutex<State>
@@ -101,7 +100,7 @@ final class ReplicaEngine: Sendable {
   private let told: AsyncStream<FeedNews>.Continuation
   private let ahead = FetchedContents()
   private let demand = ContentsDemand()
-  private let manifests = SentManifests()
+  private let contents: SentContents
   /// The account's logs at the hub.
   let log: AccountLog
 
@@ -117,7 +116,8 @@ final class ReplicaEngine: Sendable {
     self.subject = subject
     self.number = number
     self.library = library
-    self.threads = threads
+    calls = LibraryCalls(library, number, threads)
+    contents = SentContents(calls, client, subject.scope)
     self.logger = logger
     self.client = client
     state = Mutex(State(since: Self.now))
@@ -339,8 +339,7 @@ final class ReplicaEngine: Sendable {
   func call<Value: Sendable>(
     _ body: @escaping @Sendable (any ReplicaLibrary, Int64) throws -> Value
   ) async throws -> Value {
-    let (library, number) = (library, number)
-    return try await threads.runIfActive { try body(library, number) }
+    try await calls.run(body)
   }
 
   // MARK: - One comparison
@@ -857,25 +856,11 @@ final class ReplicaEngine: Sendable {
   }
 
   private func send(_ waiting: [ReplicaSend]) async throws -> Bool {
-    var groups: [[Send]] = []
-    var inlined = 0
-    let read = try await call { library, account in try Self.contents(of: waiting.map(\.send), library, account) }
-    for each in waiting {
-      if each.first == each.send.serial {
-        if inlined >= Self.inlineLimit { break }
-        groups.append([])
-      }
-      guard let send = try await filled(each.send, read[each.send.serial]) else {
-        // A version that is no more: what remains is compared anew.
-        if groups.count == 1 {
-          try await call { try $0.withdrawSends(from: each.first, of: $1) }
-          return true
-        }
-        groups.removeLast()
-        break
-      }
-      inlined += send.version?.contents?.count ?? 0
-      groups[groups.count - 1].append(send)
+    let groups = try await contents.filled(waiting)
+    if groups.isEmpty, let first = waiting.first?.first {
+      // A version is no more: what remains is compared anew.
+      try await call { try $0.withdrawSends(from: first, of: $1) }
+      return true
     }
     let last = groups.last?.last?.serial ?? 0
     let confirmed = try await call { [serials] library, number in
@@ -890,7 +875,7 @@ final class ReplicaEngine: Sendable {
     readLog()
     guard !settled.isEmpty else {
       // It keeps chunks for a day only, or has too much to do: once more from the beginning.
-      manifests.forget()
+      contents.forget()
       try await Task.sleep(for: .seconds(1))
       return true
     }
@@ -908,137 +893,6 @@ final class ReplicaEngine: Sendable {
     // What is refused again and again is asked for ever more rarely.
     if refusals > 2 { try await Task.sleep(for: .milliseconds(10 << refusals)) }
     return true
-  }
-
-  /// What a request has of a version.
-  private enum SentContents: Sendable {
-    case inline(Data)
-    /// Extents, once the hub has the chunks.
-    case extents
-    /// The version is no more.
-    case gone
-  }
-
-  /// The contents of the versions of some sends, by serials: of as many as a request has room for, and one more.
-  private static func contents(
-    of sends: [Send], _ library: any ReplicaLibrary, _ account: Int64
-  ) throws -> [Int64: SentContents] {
-    var (contents, length): ([Int64: SentContents], Int) = ([:], 0)
-    for send in sends where length < inlineLimit {
-      guard let version = send.version else { continue }
-      guard let reader = try library.versionReader(version.id, ofItem: send.item, of: account) else {
-        contents[send.serial] = .gone
-        continue
-      }
-      guard reader.size <= WireLimits.inlineBytes else {
-        contents[send.serial] = .extents
-        continue
-      }
-      let bytes = try [UInt8](unsafeUninitializedCapacity: Int(reader.size)) { space, count in
-        count = try library.read(reader, at: 0, into: UnsafeMutableRawBufferPointer(space))
-      }
-      length += bytes.count
-      contents[send.serial] = bytes.count == reader.size ? .inline(Data(bytes)) : .extents
-    }
-    return contents
-  }
-
-  /// A send with the contents of its version, or their extents once the hub has the chunks; nil if the version is no
-  /// more.
-  ///
-  /// - Parameter read: What is known of the contents; nil where they were not looked at.
-  private func filled(_ send: Send, _ read: SentContents?) async throws -> Send? {
-    guard var version = send.version else { return send }
-    let known =
-      if let read { read } else {
-        try await call { library, account in try Self.contents(of: [send], library, account)[send.serial] }
-      }
-    var send = send
-    switch known {
-    case .gone, nil: return nil
-    case .inline(let bytes): version.contents = bytes
-    case .extents:
-      let id = version.id
-      let item = send.item
-      guard let reader = try await call({ try $0.versionReader(id, ofItem: item, of: $1) }) else { return nil }
-      version.extents = try await upload(reader, version, of: send.item)
-    }
-    send.version = version
-    return send
-  }
-
-  private static let piece = 1 << 20
-
-  private func read(_ reader: VersionReader, at offset: Int64) async throws -> ByteBuffer {
-    try await call { library, _ in
-      var bytes = ByteBuffer()
-      _ = try bytes.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.piece) { space in
-        try library.read(
-          reader, at: offset, into: UnsafeMutableRawBufferPointer(rebasing: space.prefix(Self.piece)))
-      }
-      return bytes
-    }
-  }
-
-  /// Cuts a version into chunks, uploads those that the hub does not have, and returns its extents. Of what a version
-  /// that this machine sent has, too, the extents are known.
-  private func upload(_ reader: VersionReader, _ version: SentVersion, of item: WireID) async throws -> [Extent] {
-    var cutter = ContentCutter()
-    var chunks: [(ChunkHash, ByteBuffer)] = []
-    let known = try await known(version, of: item, size: reader.size)
-    while true {
-      try cutter.take(known)
-      let offset = cutter.length
-      // Holes are not read.
-      let data = try await call { library, _ -> Int64? in
-        do {
-          return try library.seek(reader, offset, hole: false)
-        } catch let error as SheafError where error.kind == .noSuchAddress {
-          return nil
-        }
-      }
-      guard let data else {
-        if reader.size > offset { try cutter.hole(reader.size - offset) }
-        break
-      }
-      if data > offset { try cutter.hole(data - offset) }
-      let bytes = try await read(reader, at: data)
-      if bytes.readableBytes == 0 { break }
-      try cutter.append(bytes) { chunks.append(($0, $1)) }
-      if chunks.count >= Self.uploadBatch { try await upload(&chunks) }
-    }
-    let extents = try cutter.finish { chunks.append(($0, $1)) }
-    try await upload(&chunks)
-    manifests.keep(extents, of: version.id)
-    return extents
-  }
-
-  /// The extents that a version has of the one on which it is based.
-  private func known(_ version: SentVersion, of item: WireID, size: Int64) async throws -> KnownExtents {
-    guard let base = version.base, let extents = manifests[base] else { return .none }
-    let id = version.id
-    let same = try await call { try $0.sameRanges(id, base, ofItem: item, of: $1) }
-    return KnownExtents(extents, same: same, size: size)
-  }
-
-  private static let uploadBatch = 16
-
-  private func upload(_ chunks: inout [(ChunkHash, ByteBuffer)]) async throws {
-    let missing = Set(try await client.missing(chunks.map(\.0), of: subject.scope))
-    let (client, scope) = (client, subject.scope)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      var running = 0
-      for (hash, bytes) in Dictionary(chunks, uniquingKeysWith: { $1 }) where missing.contains(hash) {
-        if running == 4 {
-          try await group.next()
-          running -= 1
-        }
-        group.addTask { try await client.upload(hash, bytes, to: scope) }
-        running += 1
-      }
-      try await group.waitForAll()
-    }
-    chunks = []
   }
 
   // MARK: - Notices
