@@ -51,7 +51,7 @@ struct ItemTarget: Sendable {
       return try await LibraryConnection.with(location) { connection in
         let mounts = try await connection.client.mounts()
         guard let mount = mounts.first(where: { mountpoints.contains($0.mountpoint) }) else {
-          throw PathResolution.dead(mountpoints.first ?? library)
+          throw PathResolution.dead(mountpoints.first ?? library, of: library)
         }
         if let account, account != mount.account {
           guard let printed = PathResolution.printed(path.bytes) else {

@@ -4,7 +4,9 @@ import SheafModel
 /// A moment as people write it, unambiguous or refused.
 ///
 /// - `2026-11-17T18:00:00Z`, `2026-11-17T18:00:00.25+01:00`: RFC 3339.
-/// - `2026-11-17 18:00`, `2026-11-17 18:00:05`: local time.
+/// - `2026-11-17 18:00`, `2026-11-17 18:00:05`: local time. So are `18:00` of today, `yesterday 18:00` and
+///   `tuesday 18:00`, which is of the last Tuesday before today.
+/// - `2h`, `3d`: so long ago.
 /// - `@2026-11-17T18-00-00Z`, with or without the `@`: a name of `.versions/`.
 ///
 /// A moment without decimals counts to the end of its second, as a name of `.versions/` does.
@@ -18,17 +20,47 @@ struct TimeArgument {
   /// - Throws: ``SheafError`` of kind `invalid` that says what to write instead.
   init(_ text: String, of option: String = "--time") throws(SheafError) {
     let plain = text.hasPrefix("@") ? String(text.dropFirst()) : text
-    if let time = Timestamp(nameText: plain) {
+    if let span = SpanArgument(argument: text) {
+      self.time = Self.end(of: Timestamp(seconds: Timestamp.now.seconds - span.seconds))
+    } else if let time = Timestamp(nameText: plain) {
       self.time = Self.end(of: time)
     } else if let time = Self.absolute(plain) {
       self.time = plain.contains(".") ? time : Self.end(of: time)
-    } else if let time = try Self.local(plain, as: "\(option) \(text.printable)") {
+    } else if let time = try Self.local(Self.dated(plain), as: "\(option) \(text.printable)") {
       self.time = Self.end(of: time)
     } else {
       throw SheafError(
         .invalid, subject: "\(option) \(text.printable)", reason: "is no time",
-        advice: "write '2026-11-17 18:00' for local time, or 2026-11-17T18:00:00Z")
+        advice: "write '2026-11-17 18:00', 'tuesday 18:00' or 18:00 for local time, 2026-11-17T18:00:00Z, "
+          + "or a span: 2h, 3d")
     }
+  }
+
+  private static let weekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"]
+
+  /// A time of day of a day that has a name, or of today, with the date of that day; any other text as it is.
+  private static func dated(_ text: String) -> String {
+    let parts = text.split(separator: " ")
+    guard let clock = parts.last, clock.utf8.count == 5 || clock.utf8.count == 8, clock.contains(":"), parts.count <= 2
+    else { return text }
+    var now = time_t(Timestamp.now.seconds)
+    var day = tm()
+    localtime_r(&now, &day)
+    let back: CInt
+    switch parts.count == 1 ? "today" : parts[0].lowercased() {
+    case "today": back = 0
+    case "yesterday": back = 1
+    case let word:
+      guard let weekday = weekdays.firstIndex(of: word) else { return text }
+      let days = (day.tm_wday - CInt(weekday) + 7) % 7
+      back = days == 0 ? 7 : days
+    }
+    day.tm_mday -= back
+    // Noon is there on each day, however clocks are changed.
+    (day.tm_hour, day.tm_min, day.tm_sec, day.tm_isdst) = (12, 0, 0, -1)
+    mktime(&day)
+    func digits(_ number: CInt) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    return "\(day.tm_year + 1900)-\(digits(day.tm_mon + 1))-\(digits(day.tm_mday)) \(clock)"
   }
 
   private static func end(of time: Timestamp) -> Timestamp {

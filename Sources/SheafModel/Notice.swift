@@ -72,6 +72,12 @@ package struct Notice: Hashable, Sendable, Codable {
     return true
   }
 
+  /// Whether an event makes a notice of an account, wherever its save was based: one of somebody else's, or of a change
+  /// that the account could not save.
+  package static func tells(of event: Event, _ account: AccountHandle) -> Bool {
+    event.data.actor.handle != account || event.keepsUnsaved
+  }
+
   /// The notices of an account about events, latest first: one for a burst, a mention instead of its comment, and none
   /// of the account's own actions except changes that it could not save, and saves that passed over another one.
   ///
@@ -83,7 +89,7 @@ package struct Notice: Hashable, Sendable, Codable {
     var notices: [Notice] = []
     var latest: [String: Int] = [:]
     let mentions = events.filter { $0.type == .mention && $0.data.mentioned?.handle == account }
-    for event in events where event.data.actor.handle != account || event.keepsUnsaved || passedOver[event.id] != nil {
+    for event in events where tells(of: event, account) || passedOver[event.id] != nil {
       if event.type == .comment,
         mentions.contains(where: { $0.subject == event.subject && $0.data.comment == event.data.comment })
       {

@@ -50,10 +50,40 @@ import Testing
     }
   }
 
+  /// The clock may strike between two looks at it.
+  @Test func daysHaveNames() {
+    inBerlin {
+      func date(_ back: Int64, _ clock: String) -> String {
+        var time = time_t(Timestamp.now.seconds)
+        var fields = tm()
+        localtime_r(&time, &fields)
+        (fields.tm_mday, fields.tm_hour) = (fields.tm_mday - CInt(back), 12)
+        mktime(&fields)
+        let month = "0\(fields.tm_mon + 1)".suffix(2)
+        let day = "0\(fields.tm_mday)".suffix(2)
+        return "\(fields.tm_year + 1900)-\(month)-\(day) \(clock)"
+      }
+      func same(_ text: String, _ other: () -> String) {
+        let times = (0..<3).map { _ in (try? TimeArgument(text).time, try? TimeArgument(other()).time) }
+        #expect(times.contains { $0.0 != nil && $0.0 == $0.1 }, "\(text)")
+      }
+      same("09:30") { date(0, "09:30") }
+      same("today 09:30:05") { date(0, "09:30:05") }
+      same("Yesterday 18:00") { date(1, "18:00") }
+      let days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"]
+      var (now, fields) = (time_t(Timestamp.now.seconds), tm())
+      localtime_r(&now, &fields)
+      for back in 1...7 { same("\(days[(Int(fields.tm_wday) + 7 - back) % 7]) 18:00") { date(Int64(back), "18:00") } }
+      let ago = (try? TimeArgument("2h").time).map { Timestamp.now.seconds - $0.seconds }
+      #expect(ago.map { (7_200...7_260).contains($0) } ?? false)
+    }
+  }
+
   @Test func whatIsNoMomentIsRefused() {
     inBerlin {
       for text in [
-        "", "now", "yesterday", "2026-11-17", "18:00", "2026-11-17 6pm", "2026-02-30 18:00", "2026-11-17 25:00",
+        "", "now", "yesterday", "2026-11-17", "tuesday", "someday 18:00", "yesterday 24:00", "h", "-2h",
+        "2026-11-17 6pm", "2026-02-30 18:00", "2026-11-17 25:00",
         "2026-11-17 18:00:00.5", "17.11.2026 18:00", "2026-11-17T18:00:00+24:00", "2026-11-17T18:00:00+0100", "é@é",
         "2026-10-25 02:30", "2026-03-29 02:30",
       ] {

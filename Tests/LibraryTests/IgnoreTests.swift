@@ -596,15 +596,17 @@ struct IgnoreTests {
       told = ["created node_modules/deep/doc"]
     case "sharing":
       _ = try library.share(fixture.path("node_modules/deep/plain"), ShareChange())
-      told += ["created node_modules/deep/plain", "share.created node_modules/deep/plain"]
+      told += ["created node_modules/deep/plain", "created node_modules/deep/plain"]
       #expect(try fixture.versions("node_modules/deep/plain").map(\.size) == [5])
     default:
       try fixture.save(".sheafignore", "!node_modules/\n")
+      _ = try events(fixture, after: 0)
       let name = way == "saving under other rules" ? "plain" : "new"
       try fixture.save("node_modules/deep/\(name)", "document")
       told = ["created .sheafignore"] + told + ["created node_modules/deep/\(name)"]
     }
-    #expect(try events(fixture, after: before) == told)
+    let logged = try events(fixture, after: before)
+    #expect(logged == told)
     // What is made in it is plain as before.
     if !way.hasSuffix("rules") {
       try fixture.save("node_modules/deep/more", "more")

@@ -20,7 +20,7 @@ import Testing
         "$SHEAF" status x.log | grep -q '^Ignored'
         "$SHEAF" status node_modules | grep -q '^Ignored'
         ! "$SHEAF" status doc | grep -q '^Ignored' || exit 1
-        same "$("$SHEAF" versions x.log)" 'No versions: .sheafignore names it.'
+        same "$("$SHEAF" versions x.log)" 'No versions: it is ignored, by a .sheafignore or by default.'
         ! "$SHEAF" retain . --keep-deleted 1h 2> error || exit 1
         grep -q '1 hour: is too short to keep things for' error
         "$SHEAF" library | grep -q '^Deleted items *kept for 30 days'

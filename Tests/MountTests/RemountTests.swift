@@ -56,6 +56,32 @@ import Testing
     }
   }
 
+  /// Another library where the documents were would look like the loss of everything.
+  @Test(arguments: [false, true]) func afterAKillTheSameLibraryComesBack(_ isOrdinaryUser: Bool) throws {
+    guard TestUser.isRoot || !isOrdinaryUser else { return }
+    try withMount(as: isOrdinaryUser ? .ordinary() : nil) { library in
+      try library.shell("echo text >doc")
+      let other = try library.folder.folder("other", for: library.user) + "/other.sqlite"
+      try library.killServer()
+      let refused = try library.sheaf("mount", library.mountpoint, "--library", other)
+      #expect(refused.status == 1, "\(refused)")
+      #expect(refused.errorText.contains("has the dead mount of another library, \(library.library)"))
+      #expect(access(other, F_OK) != 0)
+      // Root follows nothing that a mount says of itself.
+      let unnamed = try library.sheaf("mount", library.mountpoint)
+      #expect(unnamed.status == (library.user == nil && TestUser.isRoot ? 1 : 0), "\(unnamed)")
+      if unnamed.status != 0 {
+        let dead = try library.sheaf("versions", "\(library.documents)/doc")
+        let advice = try #require(dead.errorText.split(separator: "sheaf mount --all ").last)
+        #expect(dead.errorText.contains("bring it back with: sheaf mount --all --library \(library.library)"))
+        let words = ["mount", "--all"] + advice.split(whereSeparator: \.isWhitespace).map(String.init)
+        let back = try SheafProgram.run(words, as: library.user, limit: .seconds(60))
+        #expect(back.status == 0, "\(back)")
+      }
+      #expect(try library.shell("cat doc").text == "text")
+    }
+  }
+
   @Test func oneThatFailsKeepsNoOtherBack() throws {
     try withMount { library in
       let second = try library.folder.folder("second")

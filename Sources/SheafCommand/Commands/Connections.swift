@@ -231,11 +231,16 @@ struct DeviceCommand: AsyncParsableCommand {
       var table = Table([("NAME", .left), ("ADDED", .left), ("SEEN", .left), ("", .left), ("ID", .left)])
       for device in devices {
         table.append([
-          device.name.printable, device.added.printable, device.seen?.printable ?? "never",
+          device.name.printable, Self.time(device.added), device.seen.map(Self.time) ?? "never",
           Self.state(of: device), device.id.printable,
         ])
       }
       try StandardOutput.write(table.text)
+    }
+
+    /// A time that the hub told, as people here read it.
+    private static func time(_ text: String) -> String {
+      Timestamp(rfc3339: text).map(Format.time) ?? text.printable
     }
 
     private static func state(of device: ConnectedDevice) -> String {

@@ -34,11 +34,16 @@ struct Deleted: AsyncParsableCommand {
 
   func run() async throws {
     try await ItemTarget.with(optional: path, library) { target in
-      if output.json { return try JSON.write(try await target.client.deleted(target.address)) }
+      // A typing error is no empty trash.
+      func verify() async throws { if path != nil { _ = try await target.client.status(of: target.address) } }
+      if output.json {
+        let items = try await target.client.deleted(target.address)
+        if items.isEmpty { try await verify() }
+        return try JSON.write(items)
+      }
       let deleted = try await target.client.deletedTrees(target.address, limit: limit)
       guard !deleted.trees.isEmpty else {
-        // A typing error is no empty trash.
-        if path != nil { _ = try await target.client.status(of: target.address) }
+        try await verify()
         return try StandardOutput.line("Nothing deleted that can come back.")
       }
       var table = Table([("DELETED", .left), ("BY", .left), ("PATH", .left), ("", .left), ("ID", .left)])

@@ -70,7 +70,8 @@ struct FindCommand: AsyncParsableCommand {
 
   func run() async throws {
     let request = try FindRequest(
-      text: text, name: name, by: try by.map { try AccountHandle($0) }, since: try since.map(Self.start),
+      text: text, name: name, by: try by.map { try AccountHandle($0) },
+      since: try since.map { try TimeArgument($0, of: "--since").start },
       deleted: deleted, versions: versions, conflicts: conflicts, limit: limit)
     try await ItemTarget.with(optional: folder, library) { target in
       let found = try await ProgressLine.during("Searching") { progress in
@@ -125,11 +126,4 @@ struct FindCommand: AsyncParsableCommand {
     return mounts.first { $0.account == account }.map { $0.mountpoint + "/" } ?? ""
   }
 
-  /// The moment that `--since` means.
-  private static func start(_ text: String) throws -> Timestamp {
-    if let span = SpanArgument(argument: text) {
-      return Timestamp(seconds: Timestamp.now.seconds - span.seconds)
-    }
-    return try TimeArgument(text, of: "--since").start
-  }
 }

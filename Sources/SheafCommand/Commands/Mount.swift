@@ -171,13 +171,15 @@ struct Mount: AsyncParsableCommand {
     let person = owner ?? LinuxUser.current()
     let allowOther = allowOther || given.allowOther
     try FuseAvailability.check(allowOther: allowOther)
-    let location = try LibraryChoice.location(named: library.file ?? given.library)
+    let place = try Mountpoint(given: mountpoint, user: owner)
+    let named = library.file ?? given.library
+    let location =
+      if named == nil, let dead = try place.deadLibrary() { dead } else { try LibraryChoice.location(named: named) }
     // It would be made to be read.
     if readOnly || given.readOnly, NewLibrary.wouldBeMade(at: location) { try NewLibrary.refuse(at: location) }
-    let place = try Mountpoint(given: mountpoint, user: owner)
     try place.verify(isOutside: location)
     if mountpoint == nil { try place.create(for: owner) }
-    try place.prepare(for: owner)
+    try place.prepare(for: owner, location)
     return MountPlan(
       location: location, mountpoint: place,
       account: try (library.handle ?? given.account).map { try AccountHandle($0) },

@@ -67,7 +67,7 @@ struct Status: AsyncParsableCommand {
   private static func text(_ status: ItemStatus, _ offer: TransferOffer?) -> String {
     var facts = [("Path", status.path), ("Kind", status.kind), ("Owner", status.owner.description)]
     if status.ignored {
-      facts.append(("Ignored", "by .sheafignore: no versions, no events, and deleting it is final"))
+      facts.append(("Ignored", "by a .sheafignore or by default: no versions, no events, and deleting it is final"))
     } else if let version = status.version {
       facts.append(("Version", version == 0 ? "none yet" : "\(version)"))
       facts.append(("State", status.state == "edited" ? "edited, and not autosaved yet" : status.state))
@@ -140,7 +140,10 @@ struct Status: AsyncParsableCommand {
       (.unshare, "stop sharing it"),
       (.leave, "leave"),
     ]
-    return words.filter { status.can.contains($0.0.rawValue) }.map(\.1).joined(separator: ", ")
+    // Whatever the account may do, a plain file has no versions, and no events, which comments are.
+    let impossible: [ShareOperation] = status.ignored && status.kind != "folder" ? [.comment, .restore] : []
+    return words.filter { status.can.contains($0.0.rawValue) && !impossible.contains($0.0) }.map(\.1)
+      .joined(separator: ", ")
   }
 }
 
@@ -173,7 +176,9 @@ struct LibraryReport: Encodable {
       status.mounts.map { "\($0.mountpoint) for \($0.account)" + ($0.readOnly ? ", read-only" : "") }
       + status.notMounted.map { "\($0.mountpoint) for \($0.account), not mounted any more, though nobody unmounted it" }
     facts += mounts.enumerated().map { ($0 == 0 ? "Mounts" : "", $1) }
-    if !status.notMounted.isEmpty { facts.append(("", "bring them back with: sheaf mount --all")) }
+    if !status.notMounted.isEmpty {
+      facts.append(("", "bring them back with: sheaf mount --all --library \(status.library.shellWord)"))
+    }
     guard let counts = status.counts else {
       if !status.sinks.isEmpty { facts.append(("Events", String(delivery.dropFirst(2)))) }
       return Table.facts(facts + sinks).text

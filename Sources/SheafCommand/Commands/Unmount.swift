@@ -45,7 +45,9 @@ struct Unmount: AsyncParsableCommand {
     guard let entry = try MountTable.current().entry(at: Array(place.path.utf8)) else {
       if try await forget(place, of: try LibraryChoice.location(named: library.file)) { return }
       throw SheafError(
-        .notFound, subject: place.path, reason: "is not mounted", advice: "see what is with: sheaf status")
+        .notFound, subject: place.path, reason: "is not mounted",
+        advice: "see what is with: sheaf status; what another library remembers goes with: "
+          + "sheaf unmount \(place.path.shellWord) --library FILE")
     }
     guard entry.isSheaf else {
       throw SheafError(

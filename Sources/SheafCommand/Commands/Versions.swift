@@ -26,7 +26,8 @@ struct Versions: AsyncParsableCommand {
     }
     if output.json { return try JSON.write(versions) }
     guard !versions.isEmpty else {
-      return try StandardOutput.line(isIgnored ? "No versions: .sheafignore names it." : "No versions yet.")
+      return try StandardOutput.line(
+        isIgnored ? "No versions: it is ignored, by a .sheafignore or by default." : "No versions yet.")
     }
     var table = Table([
       ("VERSION", .right), ("TIME", .left), ("SIZE", .right), ("AUTHOR", .left), ("CAUSE", .left), ("LABEL", .left),

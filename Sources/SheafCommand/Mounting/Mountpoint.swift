@@ -72,15 +72,35 @@ struct Mountpoint: Equatable {
       advice: "name another mount point or another library")
   }
 
-  /// Clears a dead mount, and checks that a mount can be made here.
+  /// The library of a dead mount that is here; nil for root, since the mount's owner chose what it says.
+  func deadLibrary() throws(SheafError) -> LibraryLocation? {
+    guard geteuid() != 0, let entry = try MountTable.current().entry(at: Array(path.utf8)), entry.isSheaf,
+      MountProbe.isDead(path)
+    else { return nil }
+    return LibraryLocation(path: entry.source.readable)
+  }
+
+  /// Clears a dead mount of a library, and checks that it can be mounted here.
   ///
-  /// - Throws: ``SheafError`` that names the obstacle.
-  func prepare(for user: LinuxUser?) throws(SheafError) {
+  /// - Throws: ``SheafError`` that names the obstacle; `busy` for a dead mount of another library, whose documents would
+  ///   seem to be lost.
+  func prepare(for user: LinuxUser?, _ location: LibraryLocation) throws(SheafError) {
     while let entry = try MountTable.current().entry(at: Array(path.utf8)) {
       guard entry.isSheaf, MountProbe.isDead(path) else { throw Self.taken(path, by: entry) }
+      let dead = LibraryLocation(path: entry.source.readable)
+      guard dead == location || ReadOnlyCopy.isOne(dead) else {
+        throw SheafError(
+          .busy, subject: path, reason: "has the dead mount of another library, \(dead.path)",
+          advice: "\(Self.revival(of: dead)), or clear it: sheaf unmount \(path.shellWord)")
+      }
       try LibraryMount.clear(at: path)
     }
     _ = try Self.folder(at: path, for: user)
+  }
+
+  /// What to do about the dead mounts of a library.
+  static func revival(of location: LibraryLocation) -> String {
+    "bring it back with: sheaf mount --all --library \(location.path.shellWord)"
   }
 
   /// Runs `body`, which mounts on the folder at `path`, with no other process of Sheaf mounting there meanwhile.
@@ -127,7 +147,8 @@ struct Mountpoint: Equatable {
   private static func unfit(_ path: String, code: CInt) -> SheafError {
     switch code {
     case ENOENT:
-      SheafError(.notFound, subject: path, reason: "the mount point does not exist", advice: "make it: mkdir \(path)")
+      SheafError(
+        .notFound, subject: path, reason: "the mount point does not exist", advice: "make it: mkdir \(path.shellWord)")
     case ENOTDIR: SheafError(.notDirectory, subject: path, reason: "is not a folder", advice: "name an empty folder")
     case ELOOP:
       SheafError(

@@ -50,6 +50,12 @@ struct ReadOnlyCopy {
     self.folder = folder
   }
 
+  /// Whether a library is such a copy.
+  static func isOne(_ location: LibraryLocation) -> Bool {
+    let folder = SystemPath.split(Array(location.path.utf8)).parent
+    return SystemPath.split(folder).name.starts(with: prefix.utf8)
+  }
+
   /// Removes the copy with the files beside it, once nobody uses it.
   func remove() { folder.remove() }
 

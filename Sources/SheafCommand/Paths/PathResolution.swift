@@ -86,7 +86,7 @@ struct PathResolution {
       case .success(let resolved): return SystemPath.join(resolved, try normalized(missing, given: path))
       case .failure(let error) where error.code == ENOTCONN || error.code == ECONNABORTED:
         let mount = table.entries.last { $0.isSheaf && SystemPath.part(of: parent, below: $0.mountpoint) != nil }
-        throw Self.dead((mount?.mountpoint ?? parent).readable)
+        throw Self.dead((mount?.mountpoint ?? parent).readable, of: mount?.source.readable)
       case .failure(let error) where error.code == ENOENT || error.code == ENOTDIR:
         guard parent != [SystemPath.slash] else { return absolute }
         let (above, last) = SystemPath.split(parent)
@@ -138,9 +138,13 @@ struct PathResolution {
   }
 
   /// The error for a mount whose process has ended.
-  static func dead(_ mountpoint: String) -> SheafError {
-    SheafError(
+  ///
+  /// - Parameter library: The path of its library.
+  static func dead(_ mountpoint: String, of library: String?) -> SheafError {
+    let location = library.map { LibraryLocation(path: $0) }
+    return SheafError(
       .unavailable, subject: mountpoint, reason: "the mount is dead: its process has ended",
-      advice: "mount it anew with: sheaf mount \(mountpoint.shellWord)")
+      advice: location.flatMap { ReadOnlyCopy.isOne($0) ? nil : Mountpoint.revival(of: $0) }
+        ?? "clear it with: sheaf unmount \(mountpoint.shellWord)")
   }
 }

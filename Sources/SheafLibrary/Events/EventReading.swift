@@ -80,13 +80,16 @@ extension Library {
     before position: Int64 = .max, after start: Int64 = 0, limit: Int, for account: AccountHandle?,
     in scope: EventScope = .all
   ) throws -> [Event] {
-    try latestEvents(before: position, after: start, limit: limit, for: account, in: scope, read: [:])
+    try latestEvents(before: position, after: start, limit: limit, for: account, in: scope, read: [:]) { _ in true }
   }
 
-  /// - Parameter read: By the log of a hub, the number up to which its events are left out.
+  /// - Parameters:
+  ///   - most: Events that are looked at.
+  ///   - read: By the log of a hub, the number up to which its events are left out.
+  ///   - isWanted: Which of the events that the account sees count.
   func latestEvents(
-    before position: Int64, after start: Int64, limit: Int, for account: AccountHandle?, in scope: EventScope,
-    read: [[UInt8]: Int64]
+    before position: Int64, after start: Int64, limit: Int, of most: Int = .max, for account: AccountHandle?,
+    in scope: EventScope, read: [[UInt8]: Int64], where isWanted: (Event) -> Bool
   ) throws -> [Event] {
     let visibility = try eventVisibility(account)
     return try store.snapshot { transaction in
@@ -98,14 +101,18 @@ extension Library {
         }
       }
       var border = min(position, visibility.last + 1)
-      while events.count < limit {
+      var left = most
+      while events.count < limit, left > 0 {
         let entries = try transaction.log(before: border, limit: Self.eventPage).filter { $0.number > start }
         guard let oldest = entries.last else { break }
         for entry in entries where events.count < limit {
           if case .hub(let row) = entry, let number = read[row.log], row.number <= number { continue }
-          if let event = try visibility.event(entry, transaction), scope.includes(event, entry) { events.append(event) }
+          if let event = try visibility.event(entry, transaction), scope.includes(event, entry), isWanted(event) {
+            events.append(event)
+          }
         }
         border = oldest.number
+        left -= entries.count
       }
       return events.reversed()
     }

@@ -4,8 +4,8 @@ import SheafStore
 
 /// Notices: what others did, for an account, until the account clears them.
 extension Library {
-  /// Events that notices are made of at most; of older ones `activity` tells.
-  private static let noticeEvents = 1000
+  /// Events that notices are made of at most, and those that are looked at; of older ones `activity` tells.
+  private static let (noticeEvents, noticesLookedAt) = (1_000, 50_000)
 
   /// The notices since the account cleared them last.
   package func notices(for account: AccountHandle) throws -> NoticeList {
@@ -16,8 +16,11 @@ extension Library {
         return (try rows.noticed(id), numbers.event, Dictionary(uniqueKeysWithValues: logs))
       }
     }
+    // What an account did itself, as unpacking an archive, hides nothing.
     let events = try latestEvents(
-      before: last + 1, after: cleared, limit: Self.noticeEvents, for: account, in: .all, read: logs)
+      before: last + 1, after: cleared, limit: Self.noticeEvents, of: Self.noticesLookedAt, for: account, in: .all,
+      read: logs
+    ) { Notice.tells(of: $0, account) || $0.passedOver != nil }
     let passedOver = try locked { try self.passedOver(by: events, account) }
     return NoticeList(notices: Notice.notices(of: events, for: account, passedOver: passedOver), through: last)
   }

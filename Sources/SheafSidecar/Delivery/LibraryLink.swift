@@ -37,7 +37,9 @@ actor LibraryLink: EventSource {
           throw SheafError(
             .unavailable, subject: location.path,
             reason: isMissing ? "there is no such library" : "no process has it open",
-            advice: isMissing ? "name another one with --library, or mount its disk" : "mount it: sheaf mount")
+            advice: isMissing
+              ? "name another one with --library, or mount its disk"
+              : "mount it: sheaf mount --library \(location.path)")
         }
         let client = try await client(at: socket)
         let info = try await client.info(within: .seconds(5))

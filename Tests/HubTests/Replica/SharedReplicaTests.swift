@@ -203,6 +203,13 @@ import Testing
       try people.settle()
       #expect(people.text(people.shared("team/out/deep/a")) == "a\n")
       #expect(people.text(people.shared("team/again/deep/b")) == "b\n")
+      // What he deletes is in her trash.
+      let path = people.shared("team/out/deep/a")
+      try Command.shell("rm '\(path)'").succeed()
+      try people.settle()
+      let recovered = try people.bob.library.sheaf("recover", path)
+      #expect(recovered.status == 1)
+      #expect(recovered.errorText.contains("can recover what was deleted from this share"))
       try people.join("doc.md", can: "edit")
       #expect(people.text(people.shared("doc.md")) == "doc\n")
       try Command.shell("echo more >> '\(people.shared("doc.md"))'").succeed()

@@ -30,6 +30,22 @@ struct EventVisibilityTests {
     return try people.library.notices(for: name.handle).notices.map(\.text)
   }
 
+  /// Unpacking an archive takes nobody's notices away.
+  @Test func noticesOutlastWhatOnesOwnProgramsDo() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir("Documents/plans") }
+      let url = try people.as(.alice) { try $0.share("Documents/plans", with: [.bob], .readWrite) }.url
+      _ = try people.as(.bob) { try $0.accept(url) }
+      try people.as(.bob) { try $0.save("Shared/alice@example.com/plans/a.md", "1") }
+      let before = try notices(people, .alice)
+      #expect(before.count == 2)
+      try people.as(.alice) { alice in
+        for number in 0..<1_100 { try alice.mkdir("Documents/\(number)") }
+      }
+      #expect(try notices(people, .alice) == before)
+    }
+  }
+
   @Test func participantsSeeTheShareFromJoiningToDeparture() throws {
     try People.story { people in
       try people.as(.alice) {
