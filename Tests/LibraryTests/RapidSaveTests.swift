@@ -54,6 +54,37 @@ struct RapidSaveTests {
     }
   }
 
+  /// A busy machine makes a program pause; that is no reason to keep ten more.
+  @Test func aPauseOfAProgramBringsNoOtherFirstTen() throws {
+    try withLibrary { fixture, save in
+      func run(_ numbers: ClosedRange<Int>) throws {
+        for number in numbers {
+          try save("\(number)")
+          fixture.clock.advance(milliseconds: 199)
+        }
+      }
+      var wanted = Array(Int64(1)...10) + [40]
+      try run(1...40)
+      for round in 1...5 {
+        fixture.clock.advance(2)
+        settle(fixture)
+        // One save alone is as one of a person, and stays.
+        let alone = round * 41
+        try run(alone...alone)
+        fixture.clock.advance(3)
+        try run(alone + 1...alone + 40)
+        wanted += [Int64(alone), Int64(alone + 1), Int64(alone + 40)]
+      }
+      settle(fixture)
+      #expect(try numbers(fixture) == wanted)
+      fixture.clock.advance(61)
+      settle(fixture)
+      try run(246...290)
+      settle(fixture)
+      #expect(try numbers(fixture) == wanted + Array(246...255) + [290])
+    }
+  }
+
   @Test func aPersonsSavesAllStay() throws {
     try withLibrary { fixture, save in
       for number in 1...60 {

@@ -59,8 +59,10 @@ struct SavingProcess: Hashable {
 /// A series is the saves of one process to one document, each within a second of the one before. If the process has
 /// ended, another one that was started in the same way goes on with it, as a script's programs do one after the other.
 /// So a person who saves what a program or a script is rewriting makes a series of their own. Of a series these stay: the
-/// first ten, the last, and after the first ten one a minute. The others are surplus. What several processes saved in
-/// one version is in no series, nor is what a process saved that is not known, as one outside the PID namespace.
+/// first ten, the last, and after the first ten one a minute. The others are surplus. A series that begins within a
+/// minute of one of ten saves or more has no first ten of its own: a program on a busy machine pauses, too. What several
+/// processes saved in one version is in no series, nor is what a process saved that is not known, as one outside the PID
+/// namespace.
 struct RapidSaves {
   /// A save whose version is ended.
   struct Save: Hashable {
@@ -89,20 +91,32 @@ struct RapidSaves {
     /// When the last save was made that stays whatever follows.
     var kept: Timestamp
 
-    init(_ save: Save) { (last, count, kept) = (save, 1, save.time) }
+    /// - Parameter former: One of the same program, just before.
+    init(_ save: Save, after former: Series?) {
+      (last, count, kept) = (save, former?.hasItsFirst ?? false ? RapidSaves.first : 1, save.time)
+    }
 
-    /// Whether a save of the same process goes on with it.
+    /// Whether its first ten, or those of one before it, were kept.
+    private var hasItsFirst: Bool { count >= RapidSaves.first }
+
+    /// Whether a save is of the same process.
     func isContinued(by save: Save) -> Bool {
       last.by.process == save.by.process && save.by.process > 0 && precedes(save)
     }
 
-    /// Whether a save of another process goes on with it, since its own has ended.
+    /// Whether a save is of another process that goes on with it, since its own has ended.
     func isTakenOver(by save: Save, _ lives: (Int32) -> Bool) -> Bool {
       precedes(save) && save.by.follows(last.by, lives)
     }
 
-    private func precedes(_ save: Save) -> Bool {
-      last.author == save.author && save.number > last.number && RapidSaves.follows(save.time, last.time)
+    private func precedes(_ save: Save) -> Bool { last.author == save.author && save.number > last.number }
+
+    /// Whether a save at this time may go on with it.
+    func isOpen(at time: Timestamp) -> Bool { RapidSaves.isWithin(RapidSaves.gap, time, last.time) }
+
+    /// Whether a later save at this time may depend on it.
+    func counts(at time: Timestamp) -> Bool {
+      RapidSaves.isWithin(hasItsFirst ? RapidSaves.interval : RapidSaves.gap, time, last.time)
     }
 
     /// Adds a save; returns the one before if it is surplus now.
@@ -110,14 +124,14 @@ struct RapidSaves {
       let before = last
       let stays =
         count <= RapidSaves.first
-        || !(0..<RapidSaves.interval).contains(before.time.nanoseconds &- kept.nanoseconds)
+        || !RapidSaves.isWithin(RapidSaves.interval, before.time, kept)
       if stays { kept = before.time }
       (last, count) = (save, count + 1)
       return stays ? nil : before
     }
   }
 
-  /// By item; those alone that may go on.
+  /// By item; those alone on which later saves may depend.
   private var series: [Int64: [Series]] = [:]
   private var surplus: [Save] = []
 
@@ -128,13 +142,15 @@ struct RapidSaves {
   ///
   /// - Parameter lives: Whether a process has not ended.
   mutating func note(_ save: Save, lives: (Int32) -> Bool) {
-    var known = (series[save.item] ?? []).filter { Self.follows(save.time, $0.last.time) }
-    if let index = known.firstIndex(where: { $0.isContinued(by: save) })
-      ?? known.firstIndex(where: { $0.isTakenOver(by: save, lives) })
-    {
+    var known = (series[save.item] ?? []).filter { $0.counts(at: save.time) }
+    let index =
+      known.firstIndex { $0.isContinued(by: save) } ?? known.firstIndex { $0.isTakenOver(by: save, lives) }
+    if let index, known[index].isOpen(at: save.time) {
       if let superseded = known[index].add(save) { surplus.append(superseded) }
+    } else if let index {
+      known[index] = Series(save, after: known[index])
     } else {
-      known.append(Series(save))
+      known.append(Series(save, after: nil))
     }
     series[save.item] = known
   }
@@ -162,7 +178,7 @@ struct RapidSaves {
     surplus.removeFirst(taken.count)
     if surplus.isEmpty {
       series = series.compactMapValues { known in
-        let left = known.filter { Self.follows(time, $0.last.time) }
+        let left = known.filter { $0.counts(at: time) }
         return left.isEmpty ? nil : left
       }
     }
@@ -175,7 +191,7 @@ struct RapidSaves {
   /// Forgets all: every save is to stay.
   mutating func removeAll() { self = RapidSaves() }
 
-  private static func follows(_ time: Timestamp, _ last: Timestamp) -> Bool {
-    (0..<gap).contains(time.nanoseconds &- last.nanoseconds)
+  private static func isWithin(_ span: Int64, _ time: Timestamp, _ last: Timestamp) -> Bool {
+    (0..<span).contains(time.nanoseconds &- last.nanoseconds)
   }
 }
