@@ -20,7 +20,7 @@ struct DeadLetters: ParsableCommand {
   @OptionGroup var files: FileOptions
 
   func run() throws {
-    let path = try files.state(files.configuration())
+    let path = try files.stateOfSidecar()
     let store = try SidecarState(path: path)
     if retry {
       let count = try store.retryDeadLetters()

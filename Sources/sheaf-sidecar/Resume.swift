@@ -8,7 +8,7 @@ struct Resume: ParsableCommand {
   @OptionGroup var files: FileOptions
 
   func run() throws {
-    let path = try files.state(files.configuration())
+    let path = try files.stateOfSidecar()
     let names = try SidecarState(path: path).resume()
     _ = SidecarProcess.poke(path)
     print(names.isEmpty ? "No sink is disabled." : "Resumed: " + names.joined(separator: ", "))

@@ -230,6 +230,18 @@ struct FileOptions: ParsableArguments {
     if let path = state ?? configuration.state { return path }
     return try Environment.stateFolder() + "/sidecar.sqlite"
   }
+
+  /// The same file, for a command that only looks at what a sidecar has kept.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound` for a named file that is not there.
+  func stateOfSidecar() throws -> String {
+    let configuration = try configuration()
+    let path = try state(configuration)
+    guard state ?? configuration.state != nil, access(path, F_OK) != 0, errno == ENOENT else { return path }
+    throw SheafError(
+      .notFound, subject: path.printable, reason: "there is no such file",
+      advice: "name the one that the sidecar has: --state, or --config with its file")
+  }
 }
 
 /// The option for the file that makes this machine a device of a hub.
