@@ -37,6 +37,7 @@ import Testing
       #expect(dead.mounts == [])
       #expect(dead.notMounted == before.mounts)
       let text = try library.sheafSucceeds("status", "--library", library.library).text
+      #expect(text.contains("\(library.handle), the default account"))
       #expect(text.contains("\(second) for bob@example.com, not mounted any more, though nobody unmounted it"))
 
       let output = try library.sheafSucceeds("mount", "--all", "--library", library.library, "--json").output

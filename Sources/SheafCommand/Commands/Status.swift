@@ -1,4 +1,5 @@
 import ArgumentParser
+import SheafClient
 import SheafLibrary
 import SheafModel
 import SheafMount
@@ -7,9 +8,9 @@ struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Tell the state of a library, or of one item.",
     discussion: """
-      Without PATH, or with a mount point: who has the library open, its mounts, counts and sizes. With another PATH: \
-      the item, the people who share it, the latest changes, and what you can do. With `Shared`: what others share with \
-      you, invitations, and what you are offered.
+      Without PATH, or with a mount point: who has the library open, which account acts, its mounts, counts and sizes. \
+      With another PATH: the item, the people who share it, the latest changes, and what you can do. With `Shared`: what \
+      others share with you, invitations, and what you are offered.
 
       Examples:
         sheaf status
@@ -40,9 +41,21 @@ struct Status: AsyncParsableCommand {
     let report = try await LibraryConnection.with(location) { connection in
       let status = try await connection.client.status()
       return LibraryReport(
-        status: status, isRunning: !connection.isOwn, isSameProgram: RunningProgram.isOwn(of: status.pid))
+        status: status, isRunning: !connection.isOwn, isSameProgram: RunningProgram.isOwn(of: status.pid),
+        you: await Self.actor(connection.client, status))
     }
     try output.json ? JSON.write(report) : StandardOutput.write(report.text)
+  }
+
+  /// Who acts where commands name no account, and why.
+  private static func actor(_ client: SheafClient, _ status: LibraryStatus) async -> String? {
+    if let here = try? SystemPath.workingDirectory(), let entry = try? MountTable.current().entry(containing: here),
+      let mount = status.mounts.first(where: { $0.mountpoint == entry.mountpoint.readable })
+    {
+      return "\(mount.account), whose mount this is"
+    }
+    // A user to whom root gave a mount may not ask.
+    return (try? await client.settings().defaultAccount).map { "\($0), the default account" }
   }
 
   /// The library that is mounted at a path; nil if that is no mount point of one.
@@ -153,6 +166,8 @@ struct LibraryReport: Encodable {
   let isRunning: Bool
   /// Whether that process runs the same program as this command; nil where this user may not know.
   let isSameProgram: Bool?
+  /// Who acts where commands name no account.
+  let you: String?
 
   private enum Keys: String, CodingKey { case pid, isSameProgram }
 
@@ -167,6 +182,7 @@ struct LibraryReport: Encodable {
   var text: String {
     let build = isSameProgram == false ? ", which runs another build than this command until it is mounted anew" : ""
     var facts = [("Library", status.library), ("Process", isRunning ? "\(status.pid)\(build)" : "not running")]
+    if let you { facts.append(("You", you)) }
     if status.mounts.isEmpty, status.notMounted.isEmpty {
       facts.append(("Mounts", "none; mount it with: sheaf mount"))
     }
