@@ -31,6 +31,7 @@ package final class Store: Sendable {
   /// Transactions committed, and how many of them are known to be on the disk.
   private let committed = Atomic<Int>(0)
   private let durable = Mutex<Int>(0)
+  private let shrinking = Mutex<Void>(())
   private let rights: OwnerRights
   private let lock: LibraryLock
 
@@ -339,8 +340,10 @@ package final class Store: Sendable {
     return stat(path, &status) == 0 ? Int64(status.st_size) : 0
   }
 
-  /// Pages that one step of ``shrink()`` moves: writers wait that long at most, and a full disk needs that much log.
+  /// Pages that ``shrink()`` moves before the log is copied: a full disk needs that much log.
   private static let shrinkPages = 128
+  /// How long writers wait for a step of ``shrink()``.
+  private static let shrinkStep = Duration.milliseconds(5)
 
   /// Bytes of free pages of which no one can say that they are soon used again.
   private static let muchFree = 64 << 20
@@ -368,7 +371,24 @@ package final class Store: Sendable {
   private func giveBackFreePages() throws(SheafError) {
     try Faults.pass(.shrink)
     if !hasRoom(for: Int64(Self.shrinkPages) * 2 * 4096) { try releaseRoom() }
-    while try shrinkSome() {
+    // One at a time: writers would wait behind each.
+    try shrinking.withLock { _ throws(SheafError) in
+      var (pages, logged) = (Self.shrinkPages / 8, 0)
+      while let span = try shrinkSome(pages) {
+        logged += pages
+        if logged >= Self.shrinkPages {
+          try copyLog()
+          logged = 0
+        }
+        // For each page SQLite searches its list of free ones, so of a long list few pages are a step.
+        if span > Self.shrinkStep {
+          pages = max(1, pages / 2)
+        } else if span < Self.shrinkStep / 4 {
+          pages = min(Self.shrinkPages, pages * 2)
+        }
+        // Whoever waits comes first.
+        Thread.sleep(forTimeInterval: min(span, Self.shrinkStep) / .seconds(1))
+      }
       try copyLog()
     }
   }
@@ -434,15 +454,18 @@ package final class Store: Sendable {
     return try (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) * 4096 - mainFileBytes <= room
   }
 
-  /// Gives some free pages back; says whether there may be more.
-  private func shrinkSome() throws(SheafError) -> Bool {
+  /// Gives some free pages back.
+  ///
+  /// - Returns: how long that kept writers; nil if there are no more.
+  private func shrinkSome(_ pages: Int) throws(SheafError) -> Duration? {
     try Self.storeErrors(path) {
       try writer.alone { connection in
         func number(_ sql: String) throws -> Int { try StoreTransaction(connection).first(sql) { try $0[0] } ?? 0 }
-        guard try number("PRAGMA freelist_count") > 0 else { return false }
+        let start = ContinuousClock.now
+        guard try number("PRAGMA freelist_count") > 0 else { return nil }
         let before = try number("PRAGMA page_count")
-        try connection.execute("PRAGMA incremental_vacuum(\(Self.shrinkPages))")
-        return try number("PRAGMA page_count") < before
+        try connection.execute("PRAGMA incremental_vacuum(\(pages))")
+        return try number("PRAGMA page_count") < before ? .now - start : nil
       }
     }
   }
