@@ -25,9 +25,11 @@ extension ReplicaEngine {
 
   func compareHistories() async throws -> Histories {
     let requests = try await call { try $0.replicaRequests(of: $1, limit: Self.requestLimit) }
-    for request in requests {
-      try await ask(request)
-      try await call { try $0.remove(request, of: $1) }
+    var destroyed: Set<WireID> = []
+    for request in requests where !destroyed.contains(request.item) {
+      let endsItem = try await ask(request) && request.kind == .purge
+      if endsItem { destroyed.insert(request.item) }
+      try await call { try $0.remove(request, endsItem: endsItem, of: $1) }
     }
     if !requests.isEmpty { return .went }
     var bound = Int64.max
@@ -45,7 +47,9 @@ extension ReplicaEngine {
   }
 
   /// Has the hub do what was done here.
-  private func ask(_ request: ReplicaRequest) async throws {
+  ///
+  /// - Returns: whether it has.
+  private func ask(_ request: ReplicaRequest) async throws -> Bool {
     do {
       switch request.kind {
       case .label(let version, let label): try await client.label(version, of: request.item, as: label)
@@ -55,11 +59,17 @@ extension ReplicaEngine {
         try await client.comment(comment, on: request.item, in: subject.scope)
         readLog()
       }
+      return true
     } catch let failure as HubFailure {
-      switch failure.kind {
-      case .refused(.notFound): return  // The hub has nothing of it.
-      case .refused(.conflict), .refused(.invalid), .refused(.method), .refused(.forbidden):
+      switch (failure.kind, request.kind) {
+      case (.refused(.notFound), _): return true  // The hub has nothing of it.
+      case (.refused(.conflict), .purge):
+        let text = "was changed elsewhere before it was purged, so it is back; what the hub had of it goes"
+        tell(ItemNotice(item: request.item, text: text))
+        return false
+      case (.refused(.conflict), _), (.refused(.invalid), _), (.refused(.method), _), (.refused(.forbidden), _):
         tell(ItemNotice(item: request.item, text: "\(failure)"))
+        return false
       default: throw failure
       }
     }

@@ -125,5 +125,4 @@ struct FindCommand: AsyncParsableCommand {
     if account == nil { account = try? await target.client.settings().defaultAccount }
     return mounts.first { $0.account == account }.map { $0.mountpoint + "/" } ?? ""
   }
-
 }

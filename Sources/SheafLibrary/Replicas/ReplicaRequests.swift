@@ -59,10 +59,13 @@ extension Library {
     wakeReplica(of: item.owner, change)
   }
 
-  /// Notes that an item was destroyed for good.
+  /// Notes that an item was destroyed for good. What the hub has of it is to go even if it keeps the item, since that was
+  /// changed elsewhere before.
   func requestPurge(of inode: Inode, _ change: Change) throws {
     guard let item = try item(of: inode), try replica(of: item, change) != nil else { return }
-    try change.rows.set(ReplicaRequestRow(item: item.uuid.bytes, version: [], label: nil), of: item.owner)
+    for version in try [[]] + notedVersions(of: item).values.map(\.bytes) {
+      try change.rows.set(ReplicaRequestRow(item: item.uuid.bytes, version: version, label: nil), of: item.owner)
+    }
     try change.rows.removeReplicaHistory(of: item.owner, item.uuid.bytes)
     wakeReplica(of: item.owner, change)
   }
@@ -111,8 +114,10 @@ extension Library {
     try locked {
       let replica = try connected(account)
       var requests: [ReplicaRequest] = []
+      // An item that is to be destroyed comes before its versions.
+      var waiting: [UInt8]?
       for row in try read({ try $0.replicaRequests(of: account, limit: Self.requestStep) }) {
-        guard requests.count < limit, let item = WireID(bytes: row.item) else { continue }
+        guard requests.count < limit, row.item != waiting, let item = WireID(bytes: row.item) else { continue }
         let kind: ReplicaRequest.Kind
         switch (WireID(bytes: row.version), row.label) {
         case (let version?, let label?):
@@ -124,7 +129,10 @@ extension Library {
           kind = .label(version, label)
         case (let version?, nil): kind = .purgeVersion(version)
         case (nil, _):
-          if try read({ try $0.hasReplicaChange(of: account, row.item) }) { continue }
+          if try read({ try $0.hasReplicaChange(of: account, row.item) }) {
+            waiting = row.item
+            continue
+          }
           kind = .purge
         }
         requests.append(ReplicaRequest(item: item, kind: kind, row: row))
@@ -144,10 +152,15 @@ extension Library {
   }
 
   /// Notes that the hub has done something, or never will.
-  package func remove(_ request: ReplicaRequest, of account: Int64) throws {
+  ///
+  /// - Parameter endsItem: Whether nothing else is to be asked for of the item.
+  package func remove(_ request: ReplicaRequest, endsItem: Bool, of account: Int64) throws {
     try locked {
       try makeChange(.replica) { change in
-        if let row = request.row { try change.rows.remove(row, of: account) }
+        if let row = request.row {
+          let rows = endsItem ? try change.rows.replicaRequests(of: account, item: row.item) : [row]
+          for row in rows { try change.rows.remove(row, of: account) }
+        }
         if case .comment(let comment) = request.kind {
           try change.rows.removeReplicaComment(comment.id.bytes, of: account)
         }

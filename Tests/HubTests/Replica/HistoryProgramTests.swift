@@ -208,6 +208,29 @@ import Testing
     }
   }
 
+  /// The hub keeps what it heard of before the purge, and destroys all that was before that.
+  @Test func whatWasSavedElsewhereBeforeThePurgeCameLosesItsEarlierVersions() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("mkdir d; for i in 1 2 3; do echo secret $i >plan; echo secret $i >d/in; done; echo x >d/gone")
+      try connect()
+      _ = try laptop.succeed("sync", "--pause")
+      for name in ["plan", "d"] { _ = try laptop.succeed("purge", "Documents/\(name)", "--yes") }
+      try desktop.shell("echo mine >plan; echo mine >d/in")
+      try desktop.wait()
+      _ = try laptop.succeed("sync", "--resume")
+      try settle([laptop, desktop])
+      for machine in [laptop, desktop] {
+        for path in ["plan", "d/in"] {
+          #expect(try versions("Documents/\(path)", machine).map(\.number) == [4])
+          #expect(try machine.shell("cat \(path)") == "mine")
+        }
+        #expect(access("\(machine.library.documents)/d/gone", F_OK) != 0)
+        #expect(try deleted(machine) == [])
+      }
+      #expect(try laptop.succeed("status").text.contains("Documents/plan: was changed elsewhere before it was purged"))
+    }
+  }
+
   /// Its share goes with it, and nothing waits for the item.
   @Test func whatIsSharedAndPurgedIsNotWaitedFor() throws {
     try withMachines { laptop, desktop, connect in
