@@ -125,6 +125,7 @@ package struct Accounts: Sendable {
       try connection.execute("DELETE FROM accounts WHERE zone = $1", values)
       try connection.execute("DELETE FROM handles WHERE handle = $1", [.text(handle)])
     }
+    await database.emptyLog()
   }
 
   private static func facts(_ zone: String, in connection: inout any SQLConnection) throws -> AccountFacts? {

@@ -27,6 +27,7 @@ extension Hub {
         continue
       }
     }
+    await database.emptyLog()
   }
 }
 

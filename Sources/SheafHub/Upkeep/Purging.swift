@@ -22,6 +22,7 @@ package struct Purging: Sendable {
       var purge = try Purge(zone: zone, device: device, connection: connection)
       try purge.purge(version, of: item)
     }
+    await database.emptyLog()
   }
 
   /// Destroys what the hub has of an item that was deleted; of one that was purged before, what may be left.
@@ -33,8 +34,9 @@ package struct Purging: Sendable {
         var purge = try Purge(zone: zone, device: device, connection: connection)
         return try purge.purge(item)
       }
-      if isDone { return }
+      if isDone { break }
     }
+    await database.emptyLog()
   }
 
   /// Destroys what is left of items whose purge was interrupted.

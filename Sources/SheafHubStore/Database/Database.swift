@@ -15,8 +15,16 @@ package protocol Database: Sendable {
   /// Runs `body` on one snapshot of the rows. It must not change any.
   func read<T: Sendable>(_ body: @escaping @Sendable (inout any SQLConnection) throws -> T) async throws -> T
 
+  /// Empties the store's own log, which may hold what was destroyed, as far as no reader needs it now.
+  func emptyLog() async
+
   /// Lets the running transactions end, refuses those that wait, and closes.
   func close() async
+}
+
+extension Database {
+  /// For an engine whose log is not in the hub's folder.
+  package func emptyLog() async {}
 }
 
 /// One transaction's view of the store. Only the body that got it uses it, and only until it returns.

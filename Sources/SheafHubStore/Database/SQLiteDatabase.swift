@@ -10,6 +10,8 @@ import Synchronization
 package final class SQLiteDatabase: Database {
   /// Writes that share a transaction at most.
   private static let groupLimit = 256
+  /// How long a transaction waits for those of other processes.
+  private static let busySeconds = 10
 
   private let pool: DatabasePool
   private let queue = Mutex(Queue())
@@ -38,7 +40,7 @@ package final class SQLiteDatabase: Database {
       }
       var configuration = Configuration()
       configuration.foreignKeysEnabled = true
-      configuration.busyMode = .timeout(10)
+      configuration.busyMode = .timeout(Double(Self.busySeconds))
       configuration.maximumReaderCount = 8
       configuration.prepareDatabase { database in
         try database.execute(sql: "PRAGMA secure_delete = ON")
@@ -85,6 +87,15 @@ package final class SQLiteDatabase: Database {
     }
   }
 
+  package func emptyLog() async {
+    try? await pool.writeWithoutTransaction { database in
+      // Writers would wait behind it for a reader.
+      try database.execute(sql: "PRAGMA busy_timeout = 0")
+      defer { try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1_000)") }
+      _ = try database.checkpoint(.truncate)
+    }
+  }
+
   package func close() async {
     let refused = queue.withLock { queue in
       queue.isClosed = true
@@ -99,6 +110,7 @@ package final class SQLiteDatabase: Database {
       }
       if isIdle { continuation.resume() }
     }
+    await emptyLog()
     // A reader that is still at work makes GRDB refuse; its connection closes with the last reference to the pool.
     try? pool.close()
   }

@@ -26,6 +26,31 @@ import Testing
     }
   }
 
+  /// Nor in SQLite's log beside the file.
+  @Test func whatIsDestroyedIsInNoFile() async throws {
+    try await StoreEngine.sqlite.withPlace { files in
+      let database = try files.open()
+      let test = try await TestHub(database)
+      let place = ZoneTests.Place(test: test, zone: try await test.account(), database: database)
+      func holds(_ text: String) throws -> Bool {
+        try ["", "-wal"].map { files.location + $0 }.filter { FileManager.default.fileExists(atPath: $0) }.contains {
+          try Data(contentsOf: URL(fileURLWithPath: $0)).range(of: Data(text.utf8)) != nil
+        }
+      }
+      let (item, versions) = (WireID(), [WireID(), WireID()])
+      let made = Send.document(item, at: [.init(parent: .root, "plan")], version: versions[0], "an earlier secret")
+      _ = try await place.send(made, serial: 1)
+      _ = try await place.send(.save(item, versions[1], base: versions[0], "a later secret"), serial: 2)
+      #expect(try holds("an earlier secret") && holds("a later secret"))
+      try await place.hub.purging.purge(versions[0], of: item, in: place.zone, by: "a")
+      #expect(try !holds("an earlier secret") && holds("a later secret"))
+      try await place.hub.accounts.remove(zone: place.zone)
+      #expect(try !holds("a later secret"))
+      await database.close()
+      #expect(try !holds("an earlier secret") && !holds("a later secret"))
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func aPurgedVersionIsNotThere(_ engine: StoreEngine) async throws {
     try await ZoneTests.with(engine) { place in
