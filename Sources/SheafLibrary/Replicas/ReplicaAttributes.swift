@@ -6,10 +6,12 @@ import SheafWire
 
 /// What a connected account's items tell of their replica (docs/REFERENCE.md, "Extended attributes").
 extension Library {
-  /// The attributes `user.sheaf.local` and `user.sheaf.sync`; none in an account that no hub knows.
+  /// The attributes `user.sheaf.local` and `user.sheaf.sync`; none in an account that no hub knows, and of what no hub
+  /// hears of, as ignored files, not the second.
   func replicaAttributes(of inode: Inode, _ item: ItemRow) throws -> [(name: String, value: String)] {
     guard connectedAccounts.contains(item.owner) else { return [] }
-    return [("local", try local(inode)), ("sync", try synchronization(of: inode, item))]
+    let local = [("local", try local(inode))]
+    return item.isQuiet ? local : try local + [("sync", synchronization(of: inode, item))]
   }
 
   private func local(_ inode: Inode) throws -> String {
@@ -24,7 +26,9 @@ extension Library {
     if let text = row.mark, case .refused = try ReplicaJSON.decode(text) as ReplicaMark { return "refused" }
     let isOpen = inode.drafts.contains { $0.session != nil || $0.isChanged }
     let isChanged = try read { try $0.hasReplicaChange(of: account, id) }
-    if !isOpen, !isChanged, row.base != nil, try replicaVersions(of: item, connected(account)).unsent.isEmpty {
+    // The hub has `Documents` as the zone itself.
+    let isKnown = row.base != nil || inode.row.parent == 0
+    if !isOpen, !isChanged, isKnown, try replicaVersions(of: item, connected(account)).unsent.isEmpty {
       return "synced"
     }
     return connectedAccounts.isReached(account) ? "sending" : "waiting"

@@ -266,6 +266,11 @@ import Testing
       for machine in [laptop, desktop] {
         #expect(try !machine.succeed("status").text.contains("to be sent"))
         #expect(try versions("Documents/node_modules/a/doc", machine).count == 1)
+        let states = "getfattr --only-values -n user.sheaf.sync . node_modules node_modules/a/doc"
+        #expect(try machine.shell(states) == "syncedsyncedsynced")
+        // What the hub never hears of waits for nothing.
+        let plain = machine.name == "laptop" ? "lib" : "own"
+        #expect(try machine.shell("getfattr -d -m sheaf.sync node_modules/a/\(plain)") == "")
       }
       // It is saved, and goes, as any other.
       try desktop.shell("echo more >node_modules/a/doc")
