@@ -113,7 +113,7 @@ import Testing
       try place("/dead/Documents/a")
     } throws: { error in
       guard let error = error as? SheafError else { return false }
-      return error.kind == .unavailable && error.description.contains("sheaf mount /dead")
+      return error.kind == .unavailable && error.description.contains("sheaf mount --all --library /dead.sqlite")
     }
   }
 }
