@@ -467,4 +467,25 @@ import Testing
       #expect(story.hub.zone.items[id]?.versions == 2)
     }
   }
+
+  /// The hub destroys no current version. So what was purged is deleted there first, then the item is destroyed, and the
+  /// versions only where the hub keeps it.
+  @Test func anItemIsDestroyedBeforeItsVersions() throws {
+    try LibraryStory.tell { story in
+      let laptop = story.laptop
+      for text in ["1", "2"] {
+        try laptop.save(text, at: "data.json")
+        try story.sync()
+      }
+      let path = try ItemPath(account: AccountHandle("alice@hub.example"), "Documents/data.json")
+      try laptop.library.purge(path, version: nil)
+      for restarts in [false, true] {
+        if restarts { try laptop.restart() }
+        #expect(try laptop.library.replicaRequests(of: laptop.account, limit: 9).isEmpty)
+      }
+      try story.connect(laptop)
+      let requests = try laptop.library.replicaRequests(of: laptop.account, limit: 9).map(\.kind)
+      #expect(requests.first == .purge && requests.count == 3, "\(requests)")
+    }
+  }
 }
