@@ -20,6 +20,8 @@ package struct Caller: Sendable {
   package let user: User?
   /// Whether it is a replica, which shows what was done on other machines: their hub tells of that.
   let isReplica: Bool
+  /// What a replica shows; nil where its hub does not say.
+  let deed: Deed?
   private let supplementary: @Sendable () -> [UInt32]
 
   /// - Parameter groups: supplementary groups, asked for only where owner and group do not decide.
@@ -29,14 +31,15 @@ package struct Caller: Sendable {
   ) {
     self.init(
       uid: uid, gid: gid, umask: umask, thread: thread, door: door, account: account, user: user, isReplica: false,
-      groups: groups)
+      deed: nil, groups: groups)
   }
 
   private init(
     uid: UInt32, gid: UInt32, umask: UInt32 = 0, thread: Int32, door: Int, account: Int64?, user: User? = nil,
-    isReplica: Bool, groups: @escaping @Sendable () -> [UInt32]
+    isReplica: Bool, deed: Deed?, groups: @escaping @Sendable () -> [UInt32]
   ) {
     self.isReplica = isReplica
+    self.deed = deed
     self.umask = umask
     self.door = door
     self.account = account
@@ -61,6 +64,14 @@ package struct Caller: Sendable {
     }
   }
 
+  /// What somebody did to an item on another machine.
+  struct Deed: Hashable, Sendable {
+    /// The account that stands for them here.
+    let person: Int64
+    /// By the owner's clock, or the hub's.
+    let time: Timestamp
+  }
+
   /// The library itself.
   package static let library = Caller(uid: 0, gid: 0, thread: 0, door: 0, groups: { [] })
 
@@ -70,8 +81,8 @@ package struct Caller: Sendable {
   }
 
   /// The replica of an account, which does what was done on other machines.
-  static func replica(_ account: Int64) -> Caller {
-    Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, isReplica: true, groups: { [] })
+  static func replica(_ account: Int64, _ deed: Deed? = nil) -> Caller {
+    Caller(uid: 0, gid: 0, thread: 0, door: 0, account: account, isReplica: true, deed: deed, groups: { [] })
   }
 
   /// Whether a program goes on; false for 0, which is none. One that a user may not see counts as ended (proc(5),
@@ -126,7 +137,7 @@ package struct Caller: Sendable {
   }
 
   /// The account that acts on something in the tree of `row`'s owner.
-  func actor(in row: InodeRow) -> Int64 { account ?? row.owner }
+  func actor(in row: InodeRow) -> Int64 { deed?.person ?? account ?? row.owner }
 
   func belongs(to group: UInt32) -> Bool { gid == group || supplementary().contains(group) }
 

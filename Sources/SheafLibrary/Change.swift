@@ -62,13 +62,17 @@ final class Change {
     storedChunks = []
   }
 
+  /// When the names that it gives and takes were given and taken: what was done on another machine was done before. How
+  /// long something is in the trash counts from when it came there.
+  var placed: Timestamp { caller.deed.map { min($0.time, time) } ?? time }
+
   /// Notes that it takes a name from what `inode` is, for whoever looks at the folder as it was.
   ///
   /// - Parameter entry: the entry as it was before this change.
   func noteEnd(of entry: EntryRow, _ inode: Inode) throws {
     guard let number = inode.row.item, let item = try library.item(of: inode) else { return }
     let row = PastNameRow(
-      parent: entry.parent, name: entry.name, until: time, item: number, since: entry.since,
+      parent: entry.parent, name: entry.name, until: placed, item: number, since: entry.since,
       actor: caller.actor(in: inode.row))
     // Plain files and temporary ones have no past, also if they are documents later.
     endedNames.append((row, isKept: !item.isQuiet || item.lastVersion > 0))

@@ -80,6 +80,7 @@ struct Arrivals {
     } else if !isUndone, !state.isPurged, !Departures.isClean(local, base) {
       // What was changed here comes back at the hub. It knows the id, but all of the item is sent.
       try agree(state.item, state)
+      if try draft.mark(state.item) == nil { try draft.setMark(state.item, .returning) }
     } else {
       wanted[state.item] = Wanted(item: state.item, state: state, local: nil)
     }
@@ -249,6 +250,10 @@ struct Arrivals {
         try draft.delete(child)
       }
     }
-    if each.state.isPurged { try draft.destroy(each.item) } else { try draft.delete(each.item) }
+    if each.state.isPurged {
+      try draft.destroy(each.item)
+    } else {
+      try draft.delete(each.item, told: Deletion(each.state))
+    }
   }
 }

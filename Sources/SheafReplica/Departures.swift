@@ -41,7 +41,7 @@ struct Departures {
     let (local, base) = (try draft.local(id), try draft.base(id))
     switch try draft.mark(id) {
     case .undone, .refused: return nil
-    case .deletedInParts, .alone, .renewed, nil: break
+    case .deletedInParts, .alone, .renewed, .returning, nil: break
     }
     guard let local else {
       guard let base, try isDue(deletionOf: base) else { return nil }

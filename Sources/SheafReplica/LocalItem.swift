@@ -80,7 +80,7 @@ package enum LocalChange: Hashable, Sendable, Codable {
   /// where it may be missing here.
   case put(LocalItem, ItemVersion?)
   /// The item goes; a folder is empty by then. What it had stays among the deleted.
-  case delete(WireID)
+  case delete(WireID, told: Deletion? = nil)
   /// The item goes with all that it had, for good.
   case destroy(WireID)
   /// The versions of a document that the hub had go for good, and those that it never had stay.
@@ -91,6 +91,20 @@ package enum LocalChange: Hashable, Sendable, Codable {
   case absorb(WireID, into: WireID)
   /// A version is another document's, which is made where it is missing and where it is current.
   case moveVersion(WireID, from: WireID, to: LocalItem)
+}
+
+/// A deletion as a hub tells of it.
+package struct Deletion: Hashable, Sendable, Codable {
+  /// By the hub's clock, in nanoseconds since 1970.
+  package let time: Int64
+  /// The handle of who deleted it; nil for the owner of the zone.
+  package let person: String?
+
+  /// - Returns: nil where the hub does not say when it was.
+  init?(_ state: ItemState) {
+    guard let time = state.deleted else { return nil }
+    (self.time, person) = (time, state.placedBy)
+  }
 }
 
 /// What a person should hear, since it is not as they wanted it.

@@ -109,10 +109,10 @@ struct ReplicaDraft {
     changes.append(.put(item, version?.id == item.version ? version : nil))
   }
 
-  mutating func delete(_ id: WireID) throws {
+  mutating func delete(_ id: WireID, told: Deletion? = nil) throws {
     guard try local(id) != nil else { return }
     try note(nil, id)
-    changes.append(.delete(id))
+    changes.append(.delete(id, told: told))
   }
 
   mutating func destroy(_ id: WireID) throws {

@@ -12,6 +12,8 @@ package enum ReplicaMark: Hashable, Sendable, Codable {
   case renewed
   /// The folder holds more than one send may delete: what is in it is deleted first.
   case deletedInParts
+  /// It was deleted at the hub and changed here, so all of it is sent. Its names are older than that deed.
+  case returning
 }
 
 /// The three trees of a replica, as a plan finds them: what is on this machine (*local*), what the hub had when it and

@@ -165,7 +165,7 @@ struct Settlement {
       if send.version != nil { draft.notify(new, .purgedElsewhere) }
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
-    case .invalid where try draft.mark(id) == nil:
+    case .invalid where try [nil, .returning].contains(draft.mark(id)):
       try draft.setMark(id, .alone)
     case .invalid where send.version != nil, .loop where send.places != nil && send.base == nil:
       try renew(id, reason)

@@ -236,7 +236,7 @@ package final class LibraryConnections: ConnectionController {
       // What went with a former connection is not deleted for the new one.
       await finishing.withLock { $0 }?.value
       _ = try await removeAbsent(of: account)
-      try library.connect(account, zone: zone)
+      try library.connect(account, zone: zone, hub: device.hub.description)
     }
     let former = try library.replicaDevice(account)
     await end(account)

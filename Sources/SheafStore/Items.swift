@@ -70,6 +70,11 @@ package struct ItemRow: Hashable, Sendable {
   }
 }
 
+extension ItemRow {
+  /// When it was made. Older programs noted when what was made on another machine came to this one.
+  package var made: Timestamp { min(created, uuid.time ?? created) }
+}
+
 extension UUID {
   /// - Parameter bytes: 16 bytes.
   package init(bytes: [UInt8]) {
@@ -88,6 +93,15 @@ extension UUID {
     bytes[6] = 0x70 | (bytes[6] & 0x0F)
     bytes[8] = 0x80 | (bytes[8] & 0x3F)
     return UUID(bytes: bytes)
+  }
+
+  /// The time in a time-ordered UUID, to milliseconds; nil in others, and for a time past the year 2262.
+  package var time: Timestamp? {
+    let bytes = bytes
+    guard bytes[6] & 0xF0 == 0x70 else { return nil }
+    let milliseconds = bytes[..<6].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+    let (nanoseconds, isPast) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
+    return isPast ? nil : Timestamp(nanoseconds: nanoseconds)
   }
 
   /// The 16 bytes, as stored.

@@ -137,12 +137,23 @@ public struct ItemState: Hashable, Sendable, Codable {
   public var labels: Int64?
   /// When it was deleted, by the hub's clock, in nanoseconds since 1970; null while it is there.
   public var deleted: Int64?
+  /// The handle of who made it; null for the owner of the zone.
+  public var madeBy: String?
+  /// The handle of who gave it its names, recovered or deleted it; null for the owner of the zone.
+  public var placedBy: String?
+  /// When it got its names, in nanoseconds since 1970: by the owner's clock, or if somebody else placed it by the hub's;
+  /// null where the owner made it with them.
+  public var placed: Int64?
 
   public init(
     number: Int64, item: WireID, kind: ItemKind, isDeleted: Bool, places: [Place], mode: Int, mtime: Int64,
     target: Data?, attributes: [String: Data], version: ItemVersion?, copyOf: WireID?, isPurged: Bool = false,
-    purges: Int64 = 0, labels: Int64? = nil, deleted: Int64? = nil
+    purges: Int64 = 0, labels: Int64? = nil, deleted: Int64? = nil, madeBy: String? = nil, placedBy: String? = nil,
+    placed: Int64? = nil
   ) {
+    self.madeBy = madeBy
+    self.placedBy = placedBy
+    self.placed = placed
     self.labels = labels
     self.deleted = deleted
     self.number = number

@@ -27,7 +27,6 @@ import Testing
     init(isEverything: Bool) throws {
       machine = try LibraryMachine("member")
       let (library, account) = (machine.library, machine.account)
-      try library.noteHub("hub.example", of: account)
       let (id, team) = (WireID(), isEverything ? WireID.root : WireID())
       let url = "https://hub.example/s/\(ShareToken.random().text)"
       try library.noteInbox(

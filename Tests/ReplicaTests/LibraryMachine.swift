@@ -58,7 +58,7 @@ final class LibraryMachine {
     _ = try library.addAccount(handle, name: "Alice")
     account = try library.number(of: handle)
     serials = SerialFile(folder + "/serial")
-    try library.connect(account, zone: WireID())
+    try library.connect(account, zone: WireID(), hub: "hub.example")
     // The hub has nothing yet.
     try library.noteLogs([HubLogHead(share: nil, last: 0, read: 0)], of: account)
   }
@@ -172,7 +172,8 @@ final class LibraryMachine {
   func connectAnew(toHigherZone isHigher: Bool) throws {
     try library.disconnect(account)
     serials = SerialFile(folder + "/new-serial")
-    try library.connect(account, zone: WireID(bytes: Array(repeating: isHigher ? 0xff : 0x01, count: 16))!)
+    let zone = WireID(bytes: Array(repeating: isHigher ? 0xff : 0x01, count: 16))!
+    try library.connect(account, zone: zone, hub: "hub.example")
     device = "\(name), connected anew"
   }
 

@@ -225,7 +225,8 @@ final class LibraryWorld {
       }
       if hub.epoch == 0, machine.told.map(\.id) != hub.zone.events.map(\.id) {
         throw LibraryMachine.Broken(
-          description: "\(machine.name) told \(machine.told.count) of \(hub.zone.events.count) events")
+          description: "\(machine.name) told \(machine.told.count) of \(hub.zone.events.count) events: "
+            + hub.zone.events.filter { !ids.contains($0.id) }.map { "\($0)" }.joined(separator: "\n"))
       }
     }
   }

@@ -75,7 +75,7 @@ struct SimulatedTree {
           LocalVersion(id: version, base: facts.base, cause: facts.cause, time: facts.time))
       }
       items[item.item] = item
-    case .delete(let id):
+    case .delete(let id, _):
       guard let item = items.removeValue(forKey: id) else { throw Broken(description: "nothing to delete") }
       trash.append(item)
     case .destroy(let id): items[id] = nil

@@ -82,6 +82,12 @@ struct ShareFinder {
     return entry
   }
 
+  /// Whether a change of the zone brought an item into a share, and not into one that began anew since.
+  mutating func brought(_ item: WireID, into share: WireID, at number: Int64) throws -> Bool {
+    guard let entry = try entry(of: item), entry.share == share, entry.entered == number else { return false }
+    return !shares.values.contains { $0.share == share && $0.entered >= number }
+  }
+
   /// Where an item is; nil for one that is in no share.
   mutating func standing(of row: ItemRow, in source: inout some ItemSource) throws -> Standing? {
     if let own = shares[row.item] { return own }

@@ -50,6 +50,11 @@ struct SharedReader {
 
   /// An item's state as members see it: with the share's numbers, and without anything from outside.
   mutating func state(_ row: ItemRow, _ standing: Standing) throws -> ItemState {
+    var row = row
+    if !access.isOwner, let placement = row.placement {
+      let isEntry = try finder.brought(row.item, into: access.place.share, at: standing.entered)
+      row.placement = placement.seen(since: standing.entered, isEntry: isEntry)
+    }
     var state = Feeds.state(row, nil)
     state.number = row.shared?.number ?? 0
     state.places = access.shown(row.places, of: row.item)

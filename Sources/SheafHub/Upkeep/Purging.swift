@@ -115,6 +115,7 @@ private struct Purge {
         UPDATE items SET places = $1, mode = 0, mtime = 0, target = NULL, attributes = $2, version = NULL, copy_of = NULL
         WHERE zone = $3 AND item = $4
         """, [.text(StoredZone.noPlaces), .text("{}"), .text(zone), .blob(row.item.bytes)])
+      try StoredZone.forgetPlacement(of: row.item, of: zone, &stored.connection)
       head.used += try require(row.item).bytes
       try stored.renumber(row, by: device, &head)
       // To others than those from whose share it was deleted it was gone before.

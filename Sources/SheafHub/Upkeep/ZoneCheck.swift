@@ -80,6 +80,7 @@ private struct ZoneCheck {
     let names = try connection.query("SELECT COUNT(*) FROM names WHERE zone = $1", [.text(zone)])
     if try names.first?.integer(0) != places { find("there are other names than items have") }
     try checkLinks(linked, &stored)
+    try checkPlacements(&stored)
     let aliases = try connection.query(
       """
       SELECT COUNT(*) FROM aliases WHERE zone = $1
@@ -107,6 +108,21 @@ private struct ZoneCheck {
       if page.count < Self.page { break }
     }
     if found != count { find("an item with several names is not listed as such") }
+  }
+
+  private mutating func checkPlacements(_ stored: inout StoredZone) throws {
+    var last: [UInt8] = []
+    while true {
+      let rows = try connection.query(
+        "SELECT item FROM placements WHERE zone = $1 AND item > $2 ORDER BY item LIMIT $3",
+        [.text(zone), .blob(last), .integer(Self.page)])
+      for row in rows {
+        last = try row.blob(0)
+        let id = try StoredZone.id(last)
+        if try stored.item(id)?.isPurged ?? true { find("\(id): was placed, and is not there") }
+      }
+      if rows.count < Self.page { return }
+    }
   }
 
   private mutating func check(_ item: ItemRow, _ stored: inout StoredZone) throws {

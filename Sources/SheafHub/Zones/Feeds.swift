@@ -52,11 +52,13 @@ package struct Feeds: Sendable {
           items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of,
           versions.version, versions.item, versions.number, versions.base, versions.cause, versions.time,
           versions.arrived, versions.size, versions.digest, purges.versions, authors.handle,
-          labelled.changes
+          labelled.changes, placements.made_by, placements.made, placements.placed_by, placements.time,
+          placements.placed
         FROM items LEFT JOIN versions ON versions.zone = items.zone AND versions.version = items.version
         LEFT JOIN authors ON authors.zone = items.zone AND authors.version = items.version
         LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
         LEFT JOIN labelled ON labelled.zone = items.zone AND labelled.item = items.item
+        LEFT JOIN placements ON placements.zone = items.zone AND placements.item = items.item
         WHERE items.zone = $1 AND items.number > $2 ORDER BY items.number LIMIT $3
         """, [.text(zone), .integer(items.last?.number ?? number), .integer(Int64(count))])
       for row in rows {
@@ -94,6 +96,7 @@ package struct Feeds: Sendable {
     var item = try StoredZone.item(row)
     item.purges = try row.optionalInteger(23) ?? 0
     item.labels = try row.optionalInteger(25)
+    item.placement = try Placement.read(row, from: 26)
     return state(item, version)
   }
 
@@ -102,7 +105,8 @@ package struct Feeds: Sendable {
       number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
       mode: row.mode, mtime: row.mtime, target: row.target.map { .init($0) }, attributes: row.attributes,
       version: version?.facts, copyOf: row.copyOf, isPurged: row.isPurged, purges: row.purges,
-      labels: row.labels, deleted: row.deleted)
+      labels: row.labels, deleted: row.deleted, madeBy: row.placement?.madeBy, placedBy: row.placement?.placedBy,
+      placed: row.placement?.time)
   }
 
   /// Forgets that items were deleted 180 days ago. What was purged, and what can still come back, is told on.
@@ -129,6 +133,7 @@ package struct Feeds: Sendable {
           try connection.execute(
             "DELETE FROM labelled WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           let item = try StoredZone.item(row)
+          try StoredZone.forgetPlacement(of: item.item, of: zone, &connection)
           head.horizon = max(head.horizon, item.number)
           head.used -= item.bytes
           try SharedRows.forget(item.item, of: zone, &connection)

@@ -26,15 +26,17 @@ struct StoredZone: ZoneReader {
       """
       SELECT items.item, items.number, items.device, items.others, items.kind, items.deleted, items.places, items.mode,
         items.mtime, items.target, items.attributes, items.version, items.versions, items.copy_of, purges.versions,
-        labelled.changes
+        labelled.changes, placements.made_by, placements.made, placements.placed_by, placements.time, placements.placed
       FROM items LEFT JOIN purges ON purges.zone = items.zone AND purges.item = items.item
       LEFT JOIN labelled ON labelled.zone = items.zone AND labelled.item = items.item
+      LEFT JOIN placements ON placements.zone = items.zone AND placements.item = items.item
       WHERE items.zone = $1 AND items.item = $2
       """, [.text(zone), .blob(id.bytes)]
     ).first.map { row in
       var item = try Self.item(row)
       item.purges = try row.optionalInteger(14) ?? 0
       item.labels = try row.optionalInteger(15)
+      item.placement = try Placement.read(row, from: 16)
       return item
     }
   }

@@ -31,6 +31,8 @@ package struct ItemRow: Hashable, Sendable {
   var purges: Int64 = 0
   /// How often labels of its versions changed; nil where none ever had one.
   var labels: Int64?
+  /// Who made and placed it, as far as that is noted.
+  var placement: Placement?
 
   package var isDeleted: Bool { deleted != nil }
 

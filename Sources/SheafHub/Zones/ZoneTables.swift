@@ -80,6 +80,17 @@ enum ZoneTables {
       PRIMARY KEY (zone, version))
     """,
     """
+    CREATE TABLE IF NOT EXISTS placements (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      made_by TEXT,
+      made BIGINT NOT NULL,
+      placed_by TEXT,
+      time BIGINT,
+      placed BIGINT NOT NULL,
+      PRIMARY KEY (zone, item))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS purges (
       zone TEXT NOT NULL,
       item BYTEA NOT NULL,

@@ -253,6 +253,8 @@ private struct Sending {
     }
     var stored = StoredZone(zone: zone, connection: connection)
     let numbers = try stored.write(&draft, manifests: manifests, device: author.device, &head)
+    try stored.notePlacements(
+      &draft, numbers, sends: group, by: access.flatMap { $0.isOwner ? nil : author.handle }, at: author.now)
     let told = try changes?.tell(numbers, by: author.device) ?? [:]
     for index in verdicts.indices {
       let (item, row) = (verdicts[index].item, try draft.item(verdicts[index].item))

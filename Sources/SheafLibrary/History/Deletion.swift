@@ -62,7 +62,8 @@ extension Library {
     folder.mtime = time
     folder.ctime = time
     try change.rows.removeDeleted(row.ino)
-    try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
+    try change.rows.insert(
+      EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: change.placed))
     try change.rows.update(inode)
     try change.rows.touch(folder: folder.ino, time: time, nlink: folder.nlink)
     var returned: (item: ItemRow, data: EventData)?

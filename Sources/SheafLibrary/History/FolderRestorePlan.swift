@@ -252,7 +252,7 @@ extension Library {
         continue
       }
       if item.isPlain { continue }
-      if item.item.created > time {
+      if item.item.made > time {
         doomed.append(item)
         continue
       }
@@ -491,13 +491,23 @@ extension Library {
       while next < folders.count {
         let inside = try transaction.deletedFolders(from: folders[next])
         for row in try transaction.deleted(from: folders[next]) where row.time > actions.since {
-          if actions.include(row.actor, row.time) { found.append(row) }
+          if try actions.include(row.actor, Self.deletionTime(of: row, transaction)) { found.append(row) }
           if inside.contains(row.ino), known.insert(row.ino).inserted { folders.append(row.ino) }
         }
         next += 1
       }
       return found
     }
+  }
+
+  /// When an item was deleted. It may have come to the trash later: machines hear of each other's deletions when they
+  /// are connected.
+  private static func deletionTime(of row: DeletedRow, _ transaction: StoreTransaction) throws -> Timestamp {
+    guard let item = try transaction.inode(row.ino)?.item,
+      let name = try transaction.lastPastName(of: item, upTo: row.time), name.parent == row.parent,
+      name.name == row.name
+    else { return row.time }
+    return name.until
   }
 
   /// Adds bringing back what a person deleted, to where it was before they moved it.

@@ -183,12 +183,17 @@ extension Library {
 
   /// Whether something existed at a time, and `caller` sees it as it was (rule 4).
   private func sees(_ inode: Inode, at time: Timestamp, _ caller: Caller) throws -> Bool {
-    guard let item = try item(of: inode), item.created <= time else { return false }
+    guard let item = try item(of: inode), item.created <= time || isConnectedRoot(inode) else { return false }
     guard isForeign(inode, caller) else { return true }
     try allow(.readHistory, inode, caller)
     guard let share = try share(of: inode), try entryTime(of: inode, in: share) <= time else { return false }
     guard inode.row.nlink == 0, let deleted = try read({ try $0.deleted(inode.ino) }) else { return true }
     return try isVisible(deleted, caller)
+  }
+
+  /// Whether it is the `Documents` of a connected account, which was there before this machine knew of it.
+  private func isConnectedRoot(_ inode: Inode) -> Bool {
+    accountTable[inode.row.owner]?.documents == inode.ino && connectedAccounts.contains(inode.row.owner)
   }
 
   /// The past state of an item that had a name in `folder`, which the caller sees; nil for an item that they do not

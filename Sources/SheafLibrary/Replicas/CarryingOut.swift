@@ -13,6 +13,7 @@ package import SheafWire
 /// 2. What could not be made is not taken for deleted: it is news again.
 /// 3. Programs go on meanwhile. What they changed since the plan was made stays, and the next plan tells the hub of it.
 ///    Nothing that was saved here is lost: contents that were not sent are never replaced.
+/// 4. What was done elsewhere counts as done by whom it was done, and when, as far as the hub tells.
 extension Library {
   /// The next step of a plan.
   package func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)? {
@@ -184,7 +185,7 @@ extension Library {
     case .make(let item, let version): try make(item, version, contents, account)
     case .set(let item, let before, let version): try set(item, since: before, version, contents, account)
     case .place(let id, let places): try place(id, at: places, account)
-    case .delete(let id): try delete(id, account)
+    case .delete(let id, let told): try delete(id, told: told, account)
     case .destroy(let id): try destroy(id, account)
     case .destroySent(let id): try destroySent(id, account)
     case .identify(let id, let new, let versions): try identify(id, as: new, versions, account)
@@ -211,9 +212,10 @@ extension Library {
         let folder = try self.folder(place.parent, account)
         return (folder.ino, try freeName(place.name, in: folder.ino, isFolder: item.kind == .folder))
       }
+      let caller = Caller.replica(account, name == place.name ? try locked { try deed(item.item, account) } : nil)
       _ = try recover(
         deleted, called: String(decoding: place.name, as: UTF8.self).printable,
-        to: .init(folder: folder, name: name, mover: .replica(account)), isAlone: true, .replica(account)
+        to: .init(folder: folder, name: name, mover: caller), isAlone: true, caller
       ) { _ in }
     }
     guard
@@ -246,10 +248,10 @@ extension Library {
     try lockedNear([parent]) {
       let folder = try folder(parent)
       guard folder.row.nlink > 0 else { throw SheafError(.notFound) }
-      let author = try author(of: version, account)
+      let origin = try origin(of: wanted.item, known(wanted.item, account), version, account)
       try makeChange(.replica, by: .replica(account)) { change in
         let name = try freeName(place.name, in: parent, isFolder: wanted.kind == .folder)
-        try insert(wanted, in: folder, called: name, version, contents, by: author, account, change)
+        try insert(wanted, in: folder, called: name, version, contents, origin, account, change)
         try touch(folder, change.time, links: wanted.kind == .folder ? 1 : 0, change)
       }
     }
@@ -261,7 +263,7 @@ extension Library {
   /// - Throws: `exists` where another account's item has the id: ids are the hub's word.
   private func insert(
     _ wanted: LocalItem, in folder: Inode, called name: [UInt8], _ version: ItemVersion?, _ contents: ReceivedContents?,
-    by author: Int64, _ account: Int64, _ change: Change
+    _ origin: Origin, _ account: Int64, _ change: Change
   ) throws {
     let (parent, time) = (folder.ino, change.time)
     guard try change.rows.item(uuid: UUID(bytes: wanted.item.bytes)) == nil else { throw SheafError(.exists) }
@@ -277,7 +279,7 @@ extension Library {
     }
     var item = ItemRow(
       id: numbers.nextItem(), uuid: UUID(bytes: wanted.item.bytes), kind: wanted.kind.local, owner: row.owner,
-      creator: account, created: time)
+      creator: origin.creator, created: min(origin.created ?? time, time))
     row.item = item.id
     if wanted.kind == .document {
       if let version, contents == nil, try comesAbsent(version, nil, in: parent) {
@@ -294,11 +296,13 @@ extension Library {
     }
     try change.rows.insert(item)
     try change.rows.insert(row)
-    try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: time))
+    // A name that differs from the hub's is this machine's.
+    let since = name == wanted.places.min()?.name ? min(origin.placed ?? item.created, time) : time
+    try change.rows.insert(EntryRow(parent: parent, hash: nameHash(name), name: name, ino: row.ino, since: since))
     if let version {
       try change.rows.insert(
         VersionRow(
-          item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: author,
+          item: item.id, number: item.version, time: Timestamp(nanoseconds: version.time), author: origin.author,
           size: row.size, cause: version.cause.local, base: nil, content: row.content ?? .empty, isOpen: false))
       try change.rows.set(ReplicaVersionRow(number: item.version, uuid: version.id.bytes, isSent: true), of: item.id)
     }
@@ -369,7 +373,7 @@ extension Library {
     let version: ItemVersion?
     let name: [UInt8]
     let folder: Inode
-    let author: Int64
+    let origin: Origin
     let comesAbsent: Bool
   }
 
@@ -382,14 +386,14 @@ extension Library {
     else { return nil }
     return NewItem(
       number: number, item: item, version: version, name: place.name, folder: folder,
-      author: try author(of: version, account),
+      origin: try origin(of: item.item, known(item.item, account), version, account),
       comesAbsent: try version.map { try comesAbsent($0, nil, in: folder.ino) } ?? false)
   }
 
   private func make(_ new: NewItem, _ contents: ReceivedContents?, _ account: Int64, _ change: Change) throws {
     let id = new.item.item
     let name = try freeName(new.name, in: new.folder.ino, isFolder: false)
-    try insert(new.item, in: new.folder, called: name, new.version, contents, by: new.author, account, change)
+    try insert(new.item, in: new.folder, called: name, new.version, contents, new.origin, account, change)
     try change.rows.removeReplicaStep(of: account, new.number)
     try wakeHistory(of: id, account, change)
     let base: ItemState? = try change.rows.replicaItem(of: account, id.bytes).base.map { try replicaTexts.decode($0) }
@@ -409,8 +413,50 @@ extension Library {
   }
 
   /// Who saved a version that the hub told of: the owner, if it names nobody.
-  func author(of version: ItemVersion?, _ account: Int64) throws -> Int64 {
-    guard let handle = version?.author, let hub = try connected(account).hub else { return person(of: account) }
+  func author(of version: ItemVersion?, _ account: Int64) throws -> Int64 { try person(version?.author, account) }
+
+  /// Where an item comes from that was made on another machine.
+  struct Origin {
+    /// Who saved the version that it is made with.
+    let author: Int64
+    let creator: Int64
+    /// By the clock of the machine that made it; nil where nothing says so.
+    let created: Timestamp?
+    /// When it got its names; nil where it has had them since.
+    let placed: Timestamp?
+  }
+
+  /// Where an item comes from, as far as its hub says so. The time of its making is in its id.
+  ///
+  /// - Parameter state: The item as the hub told of it; nil where it did not.
+  func origin(of id: WireID, _ state: ItemState?, _ version: ItemVersion?, _ account: Int64) throws -> Origin {
+    Origin(
+      author: try author(of: version, account), creator: try person(state?.madeBy, account),
+      created: UUID(bytes: id.bytes).time ?? version.map { Timestamp(nanoseconds: $0.time) },
+      placed: state?.placed.map { Timestamp(nanoseconds: $0) })
+  }
+
+  /// Who gave an item its names last, and when; nil where its hub does not say.
+  private func deed(_ id: WireID, _ account: Int64) throws -> Caller.Deed? {
+    guard let state = try known(id, account), !state.isDeleted, let time = state.placed else { return nil }
+    return .init(person: try person(state.placedBy, account), time: Timestamp(nanoseconds: time))
+  }
+
+  private func deed(_ deletion: Deletion, _ account: Int64) throws -> Caller.Deed {
+    .init(person: try person(deletion.person, account), time: Timestamp(nanoseconds: deletion.time))
+  }
+
+  /// An item as its hub told of it last.
+  private func known(_ id: WireID, _ account: Int64) throws -> ItemState? {
+    let row = try read { try $0.replicaItem(of: account, id.bytes) }
+    return try (row.news ?? row.base).map { try replicaTexts.decode($0) }
+  }
+
+  /// The account of somebody whom the hub of an account names. It is made where it is missing.
+  ///
+  /// - Parameter handle: Nil for the owner of what the account shows.
+  func person(_ handle: String?, _ account: Int64) throws -> Int64 {
+    guard let handle, let hub = try connected(account).hub else { return person(of: account) }
     return try self.account(of: handle, at: hub)
   }
 
@@ -567,7 +613,7 @@ extension Library {
   // MARK: - Names
 
   private func place(_ id: WireID, at places: Set<Place>, _ account: Int64) throws {
-    let caller = Caller.replica(account)
+    let told = try locked { try deed(id, account) }
     guard
       let (ino, current, wanted) = try locked({ () -> (Int64, [(folder: Int64, name: [UInt8])], [NamePlace])? in
         let tree = try ReplicaTree(self, connected(account))
@@ -584,6 +630,8 @@ extension Library {
       let free = try makeWay(at: place, account)
       // It has a name like it already, which it got when it was made.
       if free != place, leaving.contains(where: { $0.folder == place.folder }) { continue }
+      // A name that differs from the hub's is this machine's.
+      let caller = Caller.replica(account, free == place ? told : nil)
       if let former = leaving.popLast() {
         _ = try rename(former.folder, former.name, to: free.folder, free.name, .noReplace, caller)
       } else {
@@ -591,7 +639,7 @@ extension Library {
       }
     }
     if try locked({ try read { try $0.names(of: ino) } }).count <= leaving.count { return }
-    for place in leaving { try unlink(place.folder, place.name, caller) }
+    for place in leaving { try unlink(place.folder, place.name, .replica(account, told)) }
   }
 
   /// A name in a folder of this library.
@@ -633,7 +681,9 @@ extension Library {
   // MARK: - Going
 
   /// - Parameter keepsUnsent: whether what was saved here and is not at the hub keeps the item.
-  private func delete(_ id: WireID, _ account: Int64, keepsUnsent: Bool = true) throws {
+  private func delete(
+    _ id: WireID, told: Deletion? = nil, _ account: Int64, keepsUnsent: Bool = true
+  ) throws {
     let names = try locked { () -> [(folder: Int64, name: [UInt8])] in
       var tree = try ReplicaTree(self, connected(account))
       guard id != .root, let inode = try tree.inode(id) else { return [] }
@@ -653,7 +703,7 @@ extension Library {
       }
       return try read { try $0.names(of: inode.ino) }
     }
-    let caller = Caller.replica(account)
+    let caller = Caller.replica(account, try locked { try told.map { try deed($0, account) } })
     let isFolder = try locked { try ReplicaTree(self, connected(account)).inode(id)?.isFolder ?? false }
     for (folder, name) in names {
       if isFolder { try rmdir(folder, name, caller) } else { try unlink(folder, name, caller) }
@@ -845,7 +895,7 @@ extension ReplicaStep {
   fileprivate var items: [WireID] {
     switch self {
     case .make(let item, _), .set(let item, _, _): [item.item]
-    case .place(let id, _), .delete(let id), .destroy(let id), .destroySent(let id): [id]
+    case .place(let id, _), .delete(let id, _), .destroy(let id), .destroySent(let id): [id]
     case .identify(let id, let other, _), .absorb(let id, let other, _): [id, other]
     case .moveVersion(_, let id, let other): [id, other.item]
     }

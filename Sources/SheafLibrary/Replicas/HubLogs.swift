@@ -1,5 +1,6 @@
 import Foundation
 package import SheafModel
+import SheafReplica
 import SheafStore
 package import SheafWire
 
@@ -93,11 +94,19 @@ extension Library {
   func time(of send: Send, _ account: Int64) throws -> Int64? {
     guard let inode = try replicaInode(send.item, of: account) else { return nil }
     if send.isDeletion { return try read { try $0.deleted(inode.ino) }?.time.nanoseconds }
-    guard send.places != nil else { return nil }
+    let mark = try read { try $0.replicaItem(of: account, send.item.bytes) }.mark
+    guard send.places != nil, try mark.map({ try replicaTexts.decode($0) as ReplicaMark }) != .returning else {
+      return nil
+    }
     return try read { rows in
-      try rows.names(of: inode.ino).compactMap { place in
+      let given = try rows.names(of: inode.ino).compactMap { place in
         try rows.entry(place.folder, hash: nameHash(place.name), name: place.name)?.since.nanoseconds
-      }.max()
+      }
+      // Of several names one may be gone, and the others are older than that.
+      let taken = try inode.row.item.flatMap {
+        try rows.pastNames(of: $0, after: Timestamp(nanoseconds: .min), limit: 1).first?.until.nanoseconds
+      }
+      return (given + [taken].compactMap { $0 }).max()
     }
   }
 

@@ -520,11 +520,14 @@ extension Library {
         row.target = [UInt8](target)
         row.size = Int64(target.count)
       }
+      let origin = try origin(of: state.item, state, version, account)
+      let deletion = Caller.Deed(
+        person: try person(state.placedBy, account),
+        time: min(state.deleted.map { Timestamp(nanoseconds: $0) } ?? time, time))
       var item = ItemRow(
         id: numbers.nextItem(), uuid: UUID(bytes: state.item.bytes), kind: state.kind.local, owner: row.owner,
-        creator: account, created: time)
+        creator: origin.creator, created: min(origin.created ?? time, time))
       row.item = item.id
-      let author = try author(of: version, account)
       try makeChange(.replica, by: caller, at: time) { change in
         if state.kind == .document {
           let isAbsent = try contents == nil && version?.size ?? 0 > 0 && historyComesAbsent(nil)
@@ -540,7 +543,7 @@ extension Library {
           try change.rows.insert(item)
           try change.rows.insert(
             VersionRow(
-              item: item.id, number: version.number, time: Timestamp(nanoseconds: version.time), author: author,
+              item: item.id, number: version.number, time: Timestamp(nanoseconds: version.time), author: origin.author,
               size: content.length, cause: version.cause.local, base: nil, content: content, isOpen: false))
           try change.rows.set(
             ReplicaVersionRow(number: version.number, uuid: version.id.bytes, isSent: true), of: item.id)
@@ -553,8 +556,14 @@ extension Library {
         }
         try change.rows.insert(
           DeletedRow(
-            ino: row.ino, parent: parent, name: place.name,
-            time: state.deleted.map { Timestamp(nanoseconds: $0) } ?? time, actor: person(of: account)))
+            ino: row.ino, parent: parent, name: place.name, time: deletion.time, actor: deletion.person))
+        let since = origin.placed ?? item.created
+        if since < deletion.time {
+          try change.rows.insert(
+            PastNameRow(
+              parent: parent, name: place.name, until: deletion.time, item: item.id, since: since,
+              actor: deletion.person))
+        }
         // It was deleted where it was made; events there tell of it.
       }
     }

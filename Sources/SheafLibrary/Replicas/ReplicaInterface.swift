@@ -60,7 +60,7 @@ package struct ReplicaSend: Hashable, Sendable {
 /// plan, it has the hub do what else was asked for (``replicaRequests(of:limit:)``), and compares histories
 /// (``nextHistory(of:toldBefore:)``).
 package protocol ReplicaInterface: AnyObject, Sendable {
-  func connect(_ account: Int64, zone: WireID) throws
+  func connect(_ account: Int64, zone: WireID, hub: String) throws
   func disconnect(_ account: Int64) throws
   func replicas() throws -> [ReplicaRow]
   func replica(_ account: Int64) throws -> ReplicaRow?

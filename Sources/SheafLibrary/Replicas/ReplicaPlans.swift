@@ -23,8 +23,9 @@ extension Library: ReplicaInterface {
 
   /// Makes an account's documents a replica of its zone at a hub. Everything is compared with the hub first.
   ///
+  /// - Parameter hub: Its address: people whom it names are known by that.
   /// - Throws: `exists` for an account that is connected.
-  package func connect(_ account: Int64, zone: WireID) throws {
+  package func connect(_ account: Int64, zone: WireID, hub: String) throws {
     try locked {
       guard try read({ try $0.replica(account) }) == nil else {
         throw SheafError(
@@ -42,7 +43,7 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         try beginLog(of: account, zone, change)
         try change.rows.insert(
-          ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes))
+          ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes, hub: hub))
         try change.rows.setPace(ReplicaPace(), of: account)
         // It may be another hub than before.
         try change.rows.forgetSentVersions(of: account)
@@ -564,7 +565,7 @@ extension Plan {
     for change in changes {
       switch change {
       case .put(let item, _): items.insert(item.item)
-      case .delete(let id), .destroy(let id), .destroySent(let id): items.insert(id)
+      case .delete(let id, _), .destroy(let id), .destroySent(let id): items.insert(id)
       case .identify(let id, let other, _), .absorb(let id, let other): items.formUnion([id, other])
       case .moveVersion(_, let id, let other): items.formUnion([id, other.item])
       }

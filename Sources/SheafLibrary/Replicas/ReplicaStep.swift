@@ -11,7 +11,7 @@ package enum ReplicaStep: Hashable, Sendable, Codable {
   case set(LocalItem, since: LocalItem, ItemVersion?)
   /// The item is to have these names. What has one of them and is placed later makes way.
   case place(WireID, Set<Place>)
-  case delete(WireID)
+  case delete(WireID, told: Deletion? = nil)
   case destroy(WireID)
   case destroySent(WireID)
   case identify(WireID, as: WireID, versions: [WireID: WireID])
@@ -86,9 +86,9 @@ struct ReplicaSteps {
   private mutating func add(_ change: LocalChange) throws {
     switch change {
     case .put(let item, let version): try put(item, version)
-    case .delete(let id), .destroy(let id):
+    case .delete(let id, _), .destroy(let id):
       guard let gone = try item(id) else { return }
-      let step: ReplicaStep = if case .destroy = change { .destroy(id) } else { .delete(id) }
+      let step: ReplicaStep = if case .delete(_, let told) = change { .delete(id, told: told) } else { .destroy(id) }
       if gone.kind == .folder { folderRemovals.append(step) } else { removals.append(step) }
       items[id] = .some(nil)
     case .destroySent(let id):

@@ -80,7 +80,8 @@ extension Library {
     let conflicts = request.conflicts ? Set(try store.snapshot { try $0.itemsWithConflicts() }) : nil
     let criteria = try locked {
       Criteria(
-        request: request, account: try account(handle).id, by: try request.by.map { try account($0).id },
+        request: request, account: try account(handle).id,
+        by: try request.by.map { try person($0, for: account(handle).id) },
         words: request.text.map { NameWords($0) }, pattern: pattern, contents: contents, conflicts: conflicts)
     }
     var items =

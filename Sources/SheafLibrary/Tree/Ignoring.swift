@@ -127,7 +127,9 @@ extension Library {
 
   /// Notes that an account takes a name from a file, which may hold the rules of a folder (rule 7).
   func markTaken(_ name: [UInt8], from parent: Int64, by actor: Int64, _ change: Change) throws {
-    guard name == Self.ignoreName, let row = try change.rows.inode(parent), actor != row.owner else { return }
+    guard name == Self.ignoreName, let row = try change.rows.inode(parent),
+      person(of: actor) != person(of: row.owner)
+    else { return }
     try mark(row, isMoved: false, changesRules: true, change)
   }
 

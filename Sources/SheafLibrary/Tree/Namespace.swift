@@ -206,7 +206,7 @@ extension Library {
       if mayReturn { linkedPlaces.insert(.init(parent: parent, name: name, time: time), for: ino) }
       try makeChange(.link, by: caller, at: time) { change in
         try change.rows.insert(
-          EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true, since: time))
+          EntryRow(parent: parent, hash: nameHash(name), name: name, ino: ino, isExtra: true, since: change.placed))
         var row = inode.row
         row.nlink += 1
         row.ctime = time

@@ -190,7 +190,7 @@ extension Library {
         row.name = newName
       }
       try change.noteEnd(of: source, inode)
-      var since = time
+      var since = change.placed
       if let predecessor {
         // The document has the name as before, whatever program's dance it was.
         since = try target?.since ?? beginOfName(newFolder.ino, newName, predecessor.memory, change) ?? time

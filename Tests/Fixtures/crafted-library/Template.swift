@@ -14,7 +14,7 @@ enum Template {
   /// Makes an account's documents a replica, in the middle of a plan.
   private static func connect(_ library: Library, _ account: Int64) throws {
     guard let zone = WireID(bytes: (1...16).map { $0 }), let folder = WireID(bytes: (2...17).map { $0 }) else { return }
-    try library.connect(account, zone: zone)
+    try library.connect(account, zone: zone, hub: "hub.example")
     let state = ItemState(
       number: 7, item: folder, kind: .folder, isDeleted: false, places: [Place(parent: .root, "from the hub")],
       mode: 0o755, mtime: 0, target: nil, attributes: [:], version: nil, copyOf: nil)

@@ -144,7 +144,7 @@ import Testing
         try await refuses([lines[0], lines[2], lines[1]] + lines.dropFirst(3), "two rows changed places")
         for (from, to, what) in [
           ("sheaf-account", "another", "another format" as Comment),
-          ("\"version\":4,\"zone\"", "\"version\":3,\"zone\"", "a version"),
+          ("\"version\":5,\"zone\"", "\"version\":4,\"zone\"", "a version"),
           ("\"epoch\":\"", "\"epoch\":\"AAAA", "an epoch"),
           ("\"copy_of\"", "\"copy\"", "other columns"), ("\"horizon\":0", "\"horizon\":-1", "a number"),
         ] {

@@ -61,6 +61,34 @@ import Testing
     }
   }
 
+  /// A machine that was away shows folders as they were while it was, and has nothing to restore.
+  @Test func whatAMachineHearsOfLaterHasItsTime() throws {
+    try withMachines { _, laptop, desktop in
+      try laptop.shell(
+        """
+        mkdir f && echo one > f/moved && echo two > f/deleted && echo three > f/kept && echo five > f/name
+        ln f/name f/other
+        """)
+      for machine in [laptop, desktop] { try machine.wait() }
+      let early = try laptop.shell("sleep 1.1; date -u +%Y-%m-%dT%H-%M-%SZ; sleep 1.1")
+      _ = try desktop.succeed("sync", "--pause")
+      try laptop.shell(
+        "mv f/moved f/there && rm f/deleted f/other && echo four > f/new && mkdir f/box && mv f/kept f/box/")
+      let time = try laptop.shell("sleep 1.1; date -u +%Y-%m-%dT%H-%M-%SZ; sleep 1.1")
+      try laptop.wait()
+      _ = try desktop.succeed("sync", "--resume")
+      for machine in [laptop, desktop] {
+        try machine.wait()
+        let before = try machine.shell("cd f/.versions/@\(early) && find . | sort | xargs echo")
+        #expect(before == ". ./deleted ./kept ./moved ./name ./other", "\(machine.name): \(before)")
+        let past = try machine.shell("cd f/.versions/@\(time) && find . | sort | xargs echo")
+        #expect(past == ". ./box ./box/kept ./name ./new ./there", "\(machine.name): \(past)")
+        let nothing = try machine.succeed("restore", "Documents", "--time", "@\(time)", "--dry-run").text
+        #expect(nothing.contains("Nothing to do"), "\(machine.name): \(nothing)")
+      }
+    }
+  }
+
   @Test func whatWasDoneWithoutTheHubIsSentLater() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo one > both.bin && echo a > gone && mkdir d && echo b > d/kept")
