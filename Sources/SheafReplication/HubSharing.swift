@@ -33,18 +33,13 @@ struct HubSharing: Sendable {
   // MARK: - Sharing
 
   func share(_ path: ItemPath, _ change: ShareChange) async throws -> Share {
-    guard change.linkSeconds == nil else {
-      throw SheafError(
-        .notSupported, subject: "--expires",
-        reason: "is not known to the hub, which keeps links until they are replaced",
-        advice: "end the link with: sheaf share \(path.description.shellWord) --new-link")
-    }
     try await asked {
       switch try await facts(of: path) {
       case .local: throw Self.notShared(path)
       case .item(let item, _, _):
         let state = try await client.share(item: item, change.settings)
         do {
+          try checkEnd(change, state, path)
           try await invite(change, to: state)
         } catch {
           // Nobody else takes part, so it began just now.
@@ -58,13 +53,23 @@ struct HubSharing: Sendable {
       case .share(let share, _, let item, let top, let isItem):
         guard isItem else { throw Self.isPart(path, of: top) }
         try await invite(change, to: try await client(of: share).share(share))
-        if change.changesSettings { _ = try await client.share(item: item, change.settings) }
+        if change.changesSettings { try checkEnd(change, await client.share(item: item, change.settings), path) }
       }
       try await shares.refresh()
     }
     let shown = try await shares.call { library, _ in try library.share(of: path) }
     guard let shown else { throw Self.notShared(path) }
     return shown
+  }
+
+  /// Notices a hub that does not know of links that end.
+  ///
+  /// - Throws: `notSupported`.
+  private func checkEnd(_ change: ShareChange, _ state: ShareState, _ path: ItemPath) throws {
+    guard let seconds = change.linkSeconds, seconds > 0, state.expires == nil else { return }
+    throw SheafError(
+      .notSupported, subject: shares.own.hub, reason: "knows of no links that end: its program is older",
+      advice: "end the link with: sheaf share \(path.description.shellWord) --new-link")
   }
 
   /// Invites the people of a change: all of them or, where one cannot be, nobody.
@@ -298,14 +303,15 @@ struct HubSharing: Sendable {
 
 extension ShareChange {
   fileprivate var changesSettings: Bool {
-    anyone != nil || title != nil || allowInvites != nil || allowRequests != nil || newLink
+    anyone != nil || title != nil || allowInvites != nil || allowRequests != nil || newLink || linkSeconds != nil
       || permission != nil && with.isEmpty
   }
 
   fileprivate var settings: ShareSettings {
     ShareSettings(
       title: title, anyone: anyone.map(\.wire), permission: with.isEmpty ? permission.map(\.wire) : nil,
-      allowInvites: allowInvites, allowRequests: allowRequests, newLink: newLink ? true : nil)
+      allowInvites: allowInvites, allowRequests: allowRequests, newLink: newLink ? true : nil,
+      linkSeconds: linkSeconds)
   }
 }
 

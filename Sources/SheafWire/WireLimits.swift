@@ -18,6 +18,8 @@ public enum WireLimits {
   public static let hashesPerRequest = 1_000
   /// Contents that one request asks for.
   public static let contentsPerRequest = 1_000
+  /// Seconds for which the URL of a share can be good.
+  public static let longestLink: Int64 = 1_000_000_000_000
   /// Rows of a page.
   public static let rowsPerPage = 1_000
 }

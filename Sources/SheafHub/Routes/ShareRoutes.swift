@@ -197,7 +197,8 @@ extension HubRoutes {
     ShareState(
       share: share.id, item: share.item, url: url(of: share.token), title: share.title,
       owner: share.owner?.person.handle ?? "", anyone: share.anyone.wire, permission: share.permission.wire,
-      allowInvites: share.allowsInvites, allowRequests: share.allowsRequests, summary: share.summary,
+      allowInvites: share.allowsInvites, allowRequests: share.allowsRequests, expires: share.linkEnd?.secondsText,
+      summary: share.summary(at: hub.clock.now),
       participants: try share.people(for: caller.zone).map(Self.participant))
   }
 

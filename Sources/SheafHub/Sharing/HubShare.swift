@@ -62,6 +62,9 @@ struct HubShare: Hashable, Sendable {
   var permission: SharePermission
   var allowsInvites: Bool
   var allowsRequests: Bool
+  /// From when on no stranger joins by the URL, or asks for access; nil if it does not end. It outlasts the share, as
+  /// the URL does.
+  var linkEnd: Timestamp?
   /// By zone.
   var members: [String: Member]
   /// By zone.
@@ -109,8 +112,14 @@ struct HubShare: Hashable, Sendable {
       person: owner, role: .owner, permission: .readWrite, acceptance: .accepted, since: now)
   }
 
-  mutating func change(_ settings: ShareSettings, by zone: String) throws {
+  mutating func change(_ settings: ShareSettings, by zone: String, at now: Timestamp) throws {
     try require(.changeShare, by: zone)
+    if let seconds = settings.linkSeconds {
+      guard (0...WireLimits.longestLink).contains(seconds) else {
+        throw HubError(.invalid, "linkSeconds: 0 to \(WireLimits.longestLink)")
+      }
+      linkEnd = seconds == 0 ? nil : Timestamp(seconds: now.seconds + seconds)
+    }
     if let title = settings.title { self.title = try CheckedText.title(title) }
     if let permission = settings.permission { self.permission = SharePermission(permission) }
     if let allow = settings.allowRequests { allowsRequests = allow }
@@ -279,6 +288,9 @@ struct HubShare: Hashable, Sendable {
     }
     let state = asking[person.zone]?.state
     if state == .blocked { throw Self.nothing }
+    if invitation == nil, let linkEnd, hasEnded(at: now) {
+      throw HubError(.notFound, "the link was good until \(linkEnd.secondsText)")
+    }
     // A person who was removed needs a new invitation, or asks for access.
     if members[person.zone] == nil, let permission = invitation?.permission ?? anyone.permission {
       let role = invitation == nil ? Role.publicUser : .privateUser
@@ -305,10 +317,13 @@ struct HubShare: Hashable, Sendable {
     return (invitation, hash)
   }
 
+  /// Whether no stranger joins by the URL any more.
+  private func hasEnded(at now: Timestamp) -> Bool { linkEnd.map { $0 <= now } ?? false }
+
   /// Whether a link tells something to somebody of whom nothing is known.
   func tellsStrangers(_ link: ShareToken, at now: Timestamp) -> Bool {
     guard let found = try? invitation(link, at: now) else { return false }
-    return found.0 != nil || anyone != .none || allowsRequests
+    return found.0 != nil || (anyone != .none || allowsRequests) && !hasEnded(at: now)
   }
 
   /// Joins, or asks for access.
@@ -432,6 +447,11 @@ struct HubShare: Hashable, Sendable {
     return seen.sorted {
       ($0.role == .owner ? 0 : 1, $0.since, $0.person.handle) < ($1.role == .owner ? 0 : 1, $1.since, $1.person.handle)
     }
+  }
+
+  /// The permissions in one phrase, and whether the time for strangers to join is over.
+  func summary(at now: Timestamp) -> String {
+    anyone != .none && hasEnded(at: now) ? summary + ShareSummary.linkHasEnded : summary
   }
 
   /// The permissions in one phrase.

@@ -99,7 +99,7 @@ enum ShareEvents {
   private static func settings(_ share: HubShare) -> [String] {
     [
       share.title, share.anyone.rawValue, share.permission.rawValue, "\(share.allowsInvites)",
-      "\(share.allowsRequests)", share.token.text,
+      "\(share.allowsRequests)", share.token.text, share.linkEnd?.secondsText ?? "",
     ]
   }
 }

@@ -95,6 +95,9 @@ struct ShareRows {
         permission: try Self.word(row.text(1)), inviter: try row.text(2),
         expires: Timestamp(nanoseconds: try row.integer(3)))
     }
+    share.linkEnd = try connection.query(
+      "SELECT time FROM link_ends WHERE zone = $1 AND share = $2", values
+    ).first.map { Timestamp(nanoseconds: try $0.integer(0)) }
     return share
   }
 
@@ -227,6 +230,18 @@ struct ShareRows {
   }
 
   private mutating func writeLinks(_ share: HubShare, _ before: HubShare?) throws {
+    if share.linkEnd != before?.linkEnd {
+      let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
+      if let end = share.linkEnd {
+        try connection.execute(
+          """
+          INSERT INTO link_ends (zone, share, time) VALUES ($1, $2, $3)
+          ON CONFLICT (zone, share) DO UPDATE SET time = excluded.time
+          """, key + [.integer(end.nanoseconds)])
+      } else {
+        try connection.execute("DELETE FROM link_ends WHERE zone = $1 AND share = $2", key)
+      }
+    }
     if let before, before.token != share.token { try forget(link: HubShare.hash(before.token)) }
     if before?.token != share.token { try add(link: HubShare.hash(share.token)) }
     let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
@@ -318,7 +333,7 @@ extension InboxNote {
   private static func tag(of share: HubShare, for account: String) -> String {
     var words = [
       share.token.text, share.title, share.anyone.rawValue, share.permission.rawValue, "\(share.allowsInvites)",
-      "\(share.allowsRequests)",
+      "\(share.allowsRequests)", share.linkEnd?.secondsText ?? "",
     ]
     for member in (try? share.people(for: account)) ?? [] {
       words += [

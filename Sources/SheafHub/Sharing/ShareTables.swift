@@ -26,6 +26,13 @@ enum ShareTables {
     """,
     "CREATE UNIQUE INDEX IF NOT EXISTS shares_by_item ON shares (zone, item)",
     """
+    CREATE TABLE IF NOT EXISTS link_ends (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      time BIGINT NOT NULL,
+      PRIMARY KEY (zone, share))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS participants (
       zone TEXT NOT NULL,
       share BYTEA NOT NULL,

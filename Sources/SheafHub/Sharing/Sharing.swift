@@ -53,7 +53,7 @@ struct Sharing: Sendable {
         try tree.checkBorders(of: found, shared: rows.activeItems())
         share.beginAgain(by: caller, at: now)
       }
-      try share.change(settings, by: zone)
+      try share.change(settings, by: zone, at: now)
       let action = ShareAction(actor: caller, time: now)
       try rows.write(share, before: before, try rows.owner() ?? caller, action, &head)
       try head.write(zone, in: &connection)

@@ -64,6 +64,7 @@ enum Zone {
     try connection.execute("DELETE FROM shared_rows WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_feeds WHERE zone = $1", values)
     try connection.execute("DELETE FROM links WHERE zone = $1", values)
+    try connection.execute("DELETE FROM link_ends WHERE zone = $1", values)
     try connection.execute("DELETE FROM inboxes WHERE zone = $1", values)
     try connection.execute("DELETE FROM inbox WHERE zone = $1", values)
     try connection.execute("DELETE FROM outgoing WHERE zone = $1", values)

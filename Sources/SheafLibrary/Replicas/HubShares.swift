@@ -13,7 +13,7 @@ package import SheafWire
 /// 4. A share of another hub than the account's own is that hub's: its people are known by that hub. An account of this
 ///    library is among them if its own hub says that it takes part, and not if the other one does.
 extension Library: SharedReplicaInterface {
-  /// Notes at which hub an account is.
+  /// Notes at which hub an account is: it may have another address by now.
   package func noteHub(_ hub: String, of account: Int64) throws {
     try locked {
       var replica = try connected(account)
@@ -295,9 +295,12 @@ extension Library: SharedReplicaInterface {
       share.participants[person] = new
     }
     try keepOthers(&share, before, entry, hub, at: time)
-    if let before, before.row == share.row, before.participants == share.participants { return true }
+    let (end, formerEnd) = (state.expires.flatMap { Timestamp(rfc3339: $0) }, try linkEnd(of: share))
+    if let before, before.row == share.row, before.participants == share.participants, end == formerEnd { return true }
     try makeChange(.share) { change in
-      try logNews(of: &share, since: before, inode, by: account, isOwn: number == account, change)
+      if end != formerEnd { try setLinkEnd(end, of: item.id, change) }
+      try logNews(
+        of: &share, since: before, inode, by: account, isOwn: number == account, hasOtherEnd: end != formerEnd, change)
       try update(share, change)
     }
     return true
@@ -356,11 +359,11 @@ extension Library: SharedReplicaInterface {
   /// Logs what changed of a share, and notes the numbers with those who came and went.
   private func logNews(
     of share: inout ShareBook.Entry, since before: ShareBook.Entry?, _ inode: Inode, by account: Int64, isOwn: Bool,
-    _ change: Change
+    hasOtherEnd: Bool, _ change: Change
   ) throws {
     if before.map({ !$0.row.isActive }) ?? true {
       if isOwn { try logShareEvent(.shareCreated, share, inode, actor: account, change) }
-    } else if before?.row != share.row {
+    } else if before?.row != share.row || hasOtherEnd {
       try logShareEvent(.shareUpdated, share, inode, actor: share.owner, change)
     }
     for (person, var participant) in share.participants.sorted(by: { $0.key < $1.key }) where participant.role != .owner

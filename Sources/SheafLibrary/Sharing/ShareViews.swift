@@ -55,7 +55,7 @@ extension Library {
     let text = ShareSummary.text(
       anyone: share.row.anyone, invited: invited.map(\.permission), otherwise: share.row.permission)
     guard share.row.anyone != .none, let end = try? linkEnd(of: share), end <= clock() else { return text }
-    return text + "; the link has ended"
+    return text + ShareSummary.linkHasEnded
   }
 
   /// The URL of a share.

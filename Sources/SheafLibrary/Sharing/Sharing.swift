@@ -59,11 +59,7 @@ extension Library {
           }
           try logChanges(of: &share, since: before, departed, inode, actor: account.id, change)
           if item.isQuiet || before == nil { try settleNew(inode, item.id, change) }
-          if let end {
-            try change.rows.setSetting(Self.linkEndKey(item.id), end.nanoseconds)
-          } else if formerEnd != nil {
-            try change.rows.setSetting(Self.linkEndKey(item.id), nil)
-          }
+          if end != formerEnd { try setLinkEnd(end, of: item.id, change) }
           try update(share, change)
         }
       }
@@ -257,6 +253,14 @@ extension Library {
     try read { try $0.numberSetting(Self.linkEndKey(share.row.item)) }.map(Timestamp.init(nanoseconds:))
   }
 
+  func setLinkEnd(_ end: Timestamp?, of item: Int64, _ change: Change) throws {
+    if let end {
+      try change.rows.setSetting(Self.linkEndKey(item), end.nanoseconds)
+    } else {
+      try change.rows.setSetting(Self.linkEndKey(item), nil)
+    }
+  }
+
   /// The end of a link that somebody may join by for so many seconds; nil for 0, which is for ever.
   ///
   /// - Throws: `invalid`.
@@ -296,7 +300,7 @@ extension Library {
   func removeShare(of item: Int64, _ change: Change) throws {
     guard let share = shares[item] else { return }
     try change.rows.deleteShare(item)
-    try change.rows.setSetting(Self.linkEndKey(item), nil)
+    try setLinkEnd(nil, of: item, change)
     change.whenRecorded { [self] in
       shares.removeDestroyed(item)
       for account in share.participants.keys { tellAccess(of: account) }

@@ -36,6 +36,9 @@ package enum PublicPermission: String, Sendable, Codable, CaseIterable {
 
 /// The permissions of a share in one phrase that a person understands.
 package enum ShareSummary {
+  /// What follows where strangers might join, and the time for that is over.
+  package static let linkHasEnded = "; the link has ended"
+
   /// - Parameters:
   ///   - anyone: The public permission.
   ///   - invited: The permissions of those who were invited and are pending or accepted, the owner not among them.

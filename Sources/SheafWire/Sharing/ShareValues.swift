@@ -30,10 +30,12 @@ public struct ShareSettings: Hashable, Sendable, Codable {
   public var allowRequests: Bool?
   /// Whether the URL is replaced, so that the one before leads nowhere.
   public var newLink: Bool?
+  /// Seconds from now in which strangers may join by the URL, or ask for access; 0 for ever.
+  public var linkSeconds: Int64?
 
   public init(
     title: String? = nil, anyone: WirePublicPermission? = nil, permission: WirePermission? = nil,
-    allowInvites: Bool? = nil, allowRequests: Bool? = nil, newLink: Bool? = nil
+    allowInvites: Bool? = nil, allowRequests: Bool? = nil, newLink: Bool? = nil, linkSeconds: Int64? = nil
   ) {
     self.title = title
     self.anyone = anyone
@@ -41,6 +43,7 @@ public struct ShareSettings: Hashable, Sendable, Codable {
     self.allowInvites = allowInvites
     self.allowRequests = allowRequests
     self.newLink = newLink
+    self.linkSeconds = linkSeconds
   }
 }
 
@@ -75,6 +78,8 @@ public struct ShareState: Hashable, Sendable, Codable {
   public var permission: WirePermission
   public var allowInvites: Bool
   public var allowRequests: Bool
+  /// From when on no stranger joins by the URL, RFC 3339 in UTC; nil if it does not end.
+  public var expires: String?
   /// The permissions in one phrase.
   public var summary: String
   /// The owner first. People who joined by the public permission see the owner and themselves.
@@ -82,7 +87,7 @@ public struct ShareState: Hashable, Sendable, Codable {
 
   public init(
     share: WireID, item: WireID, url: String, title: String, owner: String, anyone: WirePublicPermission,
-    permission: WirePermission, allowInvites: Bool, allowRequests: Bool, summary: String,
+    permission: WirePermission, allowInvites: Bool, allowRequests: Bool, expires: String? = nil, summary: String,
     participants: [ShareParticipant]
   ) {
     self.share = share
@@ -94,6 +99,7 @@ public struct ShareState: Hashable, Sendable, Codable {
     self.permission = permission
     self.allowInvites = allowInvites
     self.allowRequests = allowRequests
+    self.expires = expires
     self.summary = summary
     self.participants = participants
   }

@@ -591,6 +591,32 @@ import Testing
     }
   }
 
+  /// A link at a hub ends as one of a library does, and both machines say when.
+  @Test func aLinkEndsAtTheHub() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir open && echo one > open/a.md")
+      try people.alice.wait()
+      let told = try people.alice.succeed("share", "Documents/open", "--anyone", "view", "--expires", "1h").text
+      #expect(told.contains("lets nobody new in after"), "\(told)")
+      let read = "getfattr --only-values -n user.sheaf.share.expires"
+      let end = try people.alice.shell("\(read) open")
+      _ = try people.bob.succeed("accept", people.url("open"))
+      try people.settle()
+      #expect(try Command.shell("\(read) '\(people.shared("open"))'").succeed().text == end)
+      _ = try people.bob.succeed("leave", "Shared/\(HubPlace.handle)/open")
+      _ = try people.alice.succeed("share", "Documents/open", "--expires", "1s")
+      let url = try people.url("open")
+      try eventually("the link has ended", within: .seconds(20)) { try people.bob.sheaf("inspect", url).status != 0 }
+      let refused = try people.bob.sheaf("accept", url)
+      #expect(refused.status == 1 && refused.errorText.contains("the link was good until"), "\(refused)")
+      _ = try people.alice.succeed("share", "Documents/open", "--expires", "never")
+      #expect(try Command.shell("\(read) '\(people.alice.library.documents)/open'").run().status != 0)
+      _ = try people.bob.succeed("accept", url)
+      try people.settle()
+      #expect(people.text(people.shared("open/a.md")) == "one\n")
+    }
+  }
+
   /// To somebody who takes no part the hub shows no share, and yet they hear what became of them.
   @Test func whoIsInvitedOrTurnedDownHearsOfIt() throws {
     try withPeople { people in

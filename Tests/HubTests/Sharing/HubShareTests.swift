@@ -19,7 +19,7 @@ import Testing
       id: WireID(), item: WireID(), kind: .folder, token: .random(), title: "Trip", isActive: false, anyone: .none,
       permission: .readWrite, allowsInvites: false, allowsRequests: false, members: [:], asking: [:], invitations: [:])
     share.beginAgain(by: alice, at: now)
-    try share.change(settings, by: alice.zone)
+    try share.change(settings, by: alice.zone, at: Self.now)
     return share
   }
 
@@ -59,7 +59,7 @@ import Testing
           }
           let zone = Self.bob.zone
           let tries: [(ShareOperation, (inout HubShare) throws -> Void)] = [
-            (.changeShare, { try $0.change(ShareSettings(title: "Mine"), by: zone) }),
+            (.changeShare, { try $0.change(ShareSettings(title: "Mine"), by: zone, at: Self.now) }),
             (.unshare, { try $0.stop(by: zone) }),
             (.managePeople, { _ = try $0.invite(Self.dora, ParticipantSettings(), by: zone, at: Self.now) }),
             (.managePeople, { _ = try $0.invite(by: zone, permission: nil, at: Self.now) }),
@@ -81,7 +81,8 @@ import Testing
     let share = try Self.share()
     let zone = Self.bob.zone
     let attempts: [(inout HubShare) throws -> Void] = [
-      { try $0.change(ShareSettings(title: "Mine"), by: zone) }, { try $0.stop(by: zone) }, { try $0.leave(zone) },
+      { try $0.change(ShareSettings(title: "Mine"), by: zone, at: Self.now) }, { try $0.stop(by: zone) },
+      { try $0.leave(zone) },
       { _ = try $0.invite(Self.dora, ParticipantSettings(), by: zone, at: Self.now) },
       { _ = try $0.invite(nil, ParticipantSettings(), by: zone, at: Self.now) },
       { try $0.remove(Self.alice.handle, by: zone, at: Self.now) }, { try $0.revoke(by: zone) },
@@ -133,12 +134,12 @@ import Testing
     _ = try share.accept(Self.bob, by: share.token, at: Self.now)
     // They see the owner and themselves, and learn nothing of others.
     #expect(try share.people(for: Self.bob.zone).map(\.person) == [Self.alice, Self.bob])
-    try share.change(ShareSettings(allowInvites: true), by: Self.alice.zone)
+    try share.change(ShareSettings(allowInvites: true), by: Self.alice.zone, at: Self.now)
     let answer = try share.invite(Self.carol, ParticipantSettings(), by: Self.bob.zone, at: Self.now)
     #expect(answer.acceptance == .pending && share.member(Self.carol.zone)?.acceptance == .accepted)
-    try share.change(ShareSettings(anyone: .readOnly), by: Self.alice.zone)
+    try share.change(ShareSettings(anyone: .readOnly), by: Self.alice.zone, at: Self.now)
     #expect(share.member(Self.bob.zone)?.permission == .readOnly)
-    try share.change(ShareSettings(anyone: WirePublicPermission.none), by: Self.alice.zone)
+    try share.change(ShareSettings(anyone: WirePublicPermission.none), by: Self.alice.zone, at: Self.now)
     #expect(share.member(Self.bob.zone) == nil && share.member(Self.carol.zone) != nil)
   }
 
@@ -155,7 +156,7 @@ import Testing
     _ = try share.invite(by: zone, permission: .readOnly, at: Self.now)
     #expect(share.invitations.count == 1)
     // Who has an account is told to those alone who may invite.
-    try share.change(ShareSettings(allowInvites: false), by: Self.alice.zone)
+    try share.change(ShareSettings(allowInvites: false), by: Self.alice.zone, at: Self.now)
     #expect(try refusal { _ = try share.invite(nil, view, by: zone, at: Self.now) } == .forbidden)
     #expect(try refusal { _ = try share.invite(nil, view, by: Self.alice.zone, at: Self.now) } == .notFound)
     #expect(share.invitations.isEmpty)
@@ -188,7 +189,7 @@ import Testing
     let end = Timestamp(seconds: Self.now.seconds + 7 * 86_400)
     #expect(try refusal { _ = try share.accept(Self.carol, by: late.token, at: end) } == .notFound)
     // A participant's counts for as long as they could give it out.
-    try share.change(ShareSettings(allowInvites: true), by: Self.alice.zone)
+    try share.change(ShareSettings(allowInvites: true), by: Self.alice.zone, at: Self.now)
     let bobs = try share.invite(by: Self.bob.zone, permission: .readOnly, at: Self.now)
     try share.remove(Self.bob.handle, by: Self.alice.zone, at: Self.now)
     #expect(try refusal { _ = try share.accept(Self.carol, by: bobs.token, at: Self.now) } == .notFound)
@@ -220,7 +221,7 @@ import Testing
     // Blocked for good, until somebody who manages people invites.
     try share.answer(Self.carol.handle, Self.carol, .block, by: alice, at: Self.now)
     try share.answer(Self.carol.handle, Self.carol, .deny, by: alice, at: Self.now)
-    try share.change(ShareSettings(anyone: .readWrite), by: alice)
+    try share.change(ShareSettings(anyone: .readWrite), by: alice, at: Self.now)
     #expect(try refusal { _ = try ask(Self.carol) } == .notFound)
     try Self.invite(Self.carol, to: &share)
     #expect(share.member(Self.carol.zone) != nil)
@@ -229,7 +230,7 @@ import Testing
     #expect(
       try refusal { try share.answer(Self.alice.handle, Self.alice, .block, by: alice, at: Self.now) } == .notFound)
     // An account that took the handle of one that is gone did not ask.
-    try share.change(ShareSettings(anyone: WirePublicPermission.none), by: alice)
+    try share.change(ShareSettings(anyone: WirePublicPermission.none), by: alice, at: Self.now)
     #expect(try ask(Person(zone: "gone", handle: Self.dora.handle, name: nil)) == nil)
     #expect(
       try refusal { try share.answer(Self.dora.handle, Self.dora, .approve, by: alice, at: Self.now) } == .notFound)
@@ -248,12 +249,45 @@ import Testing
     share.beginAgain(by: Self.alice, at: Self.now)
     #expect(share.token == link && share.anyone == .none && !share.allowsRequests)
     #expect(share.member(Self.carol.zone) == nil)
-    try share.change(ShareSettings(anyone: .readOnly), by: Self.alice.zone)
+    try share.change(ShareSettings(anyone: .readOnly), by: Self.alice.zone, at: Self.now)
     // Who was removed stays so.
     #expect(try refusal { _ = try share.accept(Self.bob, by: link, at: Self.now) } == .notFound)
     #expect(try share.accept(Self.carol, by: link, at: Self.now)?.permission == .readOnly)
-    try share.change(ShareSettings(newLink: true), by: Self.alice.zone)
+    try share.change(ShareSettings(newLink: true), by: Self.alice.zone, at: Self.now)
     #expect(try refusal { _ = try share.accept(Self.dora, by: link, at: Self.now) } == .notFound)
+  }
+
+  /// Nobody new joins by a link that has ended, or asks for access, also if the item is shared anew. People who take
+  /// part stay, and those who are invited join.
+  @Test func aLinkEnds() throws {
+    let alice = Self.alice.zone
+    var share = try Self.share(ShareSettings(anyone: .readOnly, allowRequests: true, linkSeconds: 60))
+    let (end, late) = (Timestamp(seconds: Self.now.seconds + 60), Timestamp(seconds: Self.now.seconds + 61))
+    #expect(share.linkEnd == end)
+    #expect(share.tellsStrangers(share.token, at: Self.now) && !share.tellsStrangers(share.token, at: end))
+    _ = try share.accept(Self.bob, by: share.token, at: Self.now)
+    try Self.invite(Self.carol, to: &share)
+    let invitation = try share.invite(by: alice, permission: nil, at: Self.now).token
+    #expect(try refusal { _ = try share.accept(Self.dora, by: share.token, at: end) } == .notFound)
+    #expect(share.asking.isEmpty && share.summary(at: late).hasSuffix("the link has ended"))
+    #expect(!share.summary(at: Self.now).contains("ended"))
+    #expect(try share.accept(Self.bob, by: share.token, at: late) != nil)
+    #expect(try share.accept(Self.carol, by: share.token, at: late)?.acceptance == .accepted)
+    #expect(try share.accept(Self.dora, by: invitation, at: late)?.role == .privateUser)
+    // It outlasts the share, as the link does, until it is given another end.
+    try share.stop(by: alice)
+    share.beginAgain(by: Self.alice, at: late)
+    try share.change(ShareSettings(anyone: .readOnly), by: alice, at: late)
+    let eve = Self.person("eve")
+    #expect(try refusal { _ = try share.accept(eve, by: share.token, at: late) } == .notFound)
+    for seconds in [-1, WireLimits.longestLink + 1, .max] {
+      let settings = ShareSettings(linkSeconds: seconds)
+      #expect(try refusal { try share.change(settings, by: alice, at: late) } == .invalid)
+    }
+    #expect(share.linkEnd == end)
+    try share.change(ShareSettings(linkSeconds: 0), by: alice, at: late)
+    #expect(share.linkEnd == nil)
+    #expect(try share.accept(eve, by: share.token, at: late) != nil)
   }
 
   @Test func aShareHasBounds() throws {
@@ -263,7 +297,8 @@ import Testing
     for _ in 0..<HubShare.mostWaiting { _ = try share.invite(by: Self.alice.zone, permission: nil, at: Self.now) }
     #expect(try refusal { _ = try share.invite(by: Self.alice.zone, permission: nil, at: Self.now) } == .conflict)
     for title in ["", "a\u{1b}b", String(repeating: "x", count: 256)] {
-      #expect(try refusal { try share.change(ShareSettings(title: title), by: Self.alice.zone) } == .invalid)
+      let settings = ShareSettings(title: title)
+      #expect(try refusal { try share.change(settings, by: Self.alice.zone, at: Self.now) } == .invalid)
     }
   }
 
