@@ -23,6 +23,8 @@ package final class LibraryConnections: ConnectionController {
   private let wiping = Mutex<[Int64: Task<Void, Never>]>([:])
   /// Finishes what former processes began.
   private let finishing = Mutex<Task<Void, Never>?>(nil)
+  private let hasStarted = Mutex(false)
+  private let connectsOnDemand: Bool
 
   private struct Running {
     let shares: AccountShares
@@ -31,9 +33,12 @@ package final class LibraryConnections: ConnectionController {
     var engine: ReplicaEngine { shares.own }
   }
 
-  /// - Parameter folder: Where the keys of this machine's devices are: not in the library, since a copied library is no
-  ///   device. Nil for a user without a home, who has none.
-  package init(library: Library, folder: String?, logger: Logger) {
+  /// - Parameters:
+  ///   - folder: Where the keys of this machine's devices are: not in the library, since a copied library is no device.
+  ///     Nil for a user without a home, who has none.
+  ///   - connectsOnDemand: Whether an account is connected when something asks for it, before ``start()``.
+  package init(library: Library, folder: String?, connectsOnDemand: Bool = true, logger: Logger) {
+    self.connectsOnDemand = connectsOnDemand
     self.library = library
     self.folder = folder.map { DeviceFolder($0, library: library.id) }
     self.logger = logger
@@ -42,7 +47,15 @@ package final class LibraryConnections: ConnectionController {
 
   /// Begins to keep every connected account and its hub the same, and finishes to disconnect and to wipe those that a
   /// former process did not finish.
+  ///
+  /// Further calls do nothing.
   package func start() throws {
+    guard
+      hasStarted.withLock({ started in
+        defer { started = true }
+        return !started
+      })
+    else { return }
     finishing.withLock { $0 = Task { await finishDisconnecting() } }
     for account in try library.accounts() {
       do {
@@ -181,6 +194,7 @@ package final class LibraryConnections: ConnectionController {
   func connected(_ handle: AccountHandle) throws -> AccountShares? {
     if let known = running.withLock({ $0.values.first { $0.engine.account == handle }?.shares }) { return known }
     // A process that serves one command connects when it has to.
+    guard connectsOnDemand || hasStarted.withLock({ $0 }) else { return nil }
     let account = try library.number(of: handle)
     guard let replica = try library.replica(account), let zone = WireID(bytes: replica.zone) else { return nil }
     return try begin(account, key(account, zone))

@@ -45,9 +45,11 @@ enum MountProcess {
     let signals = await UnixSignalsSequence(trapping: endSignals)
     do {
       let connections = LibraryConnections(
-        library: library, folder: LibraryChoice.devicesFolder(), logger: logger)
+        library: library, folder: LibraryChoice.devicesFolder(), connectsOnDemand: !plan.readOnly, logger: logger)
       let mounts = ProcessMounts(library: library, logger: logger) { library, request, logger in
-        try await startLibraryMount(library, request, logger, contents: connections)
+        let mount = try await startLibraryMount(library, request, logger, contents: connections)
+        if plan.readOnly, !request.readOnly { try connections.start() }
+        return mount
       }
       let service = try SheafService(library: library, mounts: mounts, connections: connections, logger: logger)
       try await service.start()
@@ -57,7 +59,9 @@ enum MountProcess {
           let info = try await plan.mount(with: client)
           await client.shutdown()
           try plan.verify()
-          try connections.start()
+          // What is mounted read-only stays as it is: a backup is not to become what its hub has today, nor to have
+          // purged what was purged since.
+          if !plan.readOnly { try connections.start() }
           try mounted(info)
         } catch {
           await client.shutdown()

@@ -89,6 +89,36 @@ import Testing
     }
   }
 
+  /// A backup that is mounted read-only stays what it was, whatever the hub has by now; mounted as a library, it follows.
+  @Test func aBackupThatIsLookedIntoStays() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo 'my thesis' > thesis && echo monday > day")
+      for machine in [laptop, desktop] { try machine.wait() }
+      let (backup, mount) = ("\(place.folder.path)/backup.sqlite", try place.folder.folder("looking"))
+      try laptop.succeed("backup", backup)
+      try laptop.shell("echo friday > day")
+      try laptop.succeed("purge", "Documents/thesis", "--yes")
+      for machine in [laptop, desktop] { try machine.wait() }
+      func sheaf(_ arguments: String...) throws -> String {
+        try Command([try SheafProgram.path()] + arguments, environment: laptop.environment).succeed().text
+      }
+      _ = try sheaf("mount", mount, "--library", backup, "--read-only")
+      defer { _ = try? sheaf("unmount", mount) }
+      let read = "cd '\(mount)/Documents' && cat day thesis"
+      // Whatever asks about the account connects it neither.
+      for command in ["status", "shares", "requests"] { _ = try sheaf(command, "--library", backup) }
+      try desktop.shell("echo saturday > day")
+      for machine in [desktop, laptop, desktop] { try machine.wait() }
+      #expect(try Command.shell(read).succeed().text == "monday\nmy thesis")
+      #expect(try !sheaf("status", "--library", backup).contains("Hub"))
+      _ = try sheaf("unmount", mount)
+      _ = try sheaf("mount", mount, "--library", backup)
+      try eventually("it follows the hub", within: .seconds(30)) {
+        try Command.shell("cat '\(mount)/Documents/day'").succeed().text == "saturday"
+      }
+    }
+  }
+
   @Test func whatWasDoneWithoutTheHubIsSentLater() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo one > both.bin && echo a > gone && mkdir d && echo b > d/kept")
