@@ -75,6 +75,31 @@ struct FolderRestoreTests {
     }
   }
 
+  /// What a restoration brought into a folder goes back out when that is undone, with the contents that it had, unless
+  /// somebody saved it since.
+  @Test func undoingGivesBackWhatGoesOut() throws {
+    try People.story { people in
+      let alice = try people.as(.alice) { $0 }
+      for folder in ["p", "p/z", "r"] { try alice.mkdir("Documents/\(folder)") }
+      for name in ["f", "g", "z/h"] { try alice.save("Documents/p/\(name)", "first") }
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      for name in ["f", "g", "z/h"] { try alice.save("Documents/p/\(name)", "second") }
+      for name in ["f", "g", "z"] { try alice.rename("Documents/p/\(name)", "Documents/r/\(name)") }
+      people.clock.advance(60)
+      let done = try restore(people, .alice, "Documents/p", time)
+      #expect(try alice.present("Documents/p") == ["f": "first", "g": "first", "z": "/", "z/h": "first"])
+      people.clock.advance(60)
+      try alice.save("Documents/p/g", "third")
+      people.clock.advance(60)
+      let before = try #require(done.before)
+      try restore(people, .alice, "Documents/p", before)
+      #expect(try alice.present("Documents/p") == [:])
+      #expect(try alice.present("Documents/r") == ["f": "second", "g": "third", "z": "/", "z/h": "second"])
+    }
+  }
+
   /// Who takes one of two names away has moved nothing.
   @Test func aNameThatSomebodyTookFromSeveralIsNoMove() throws {
     try People.story { people in

@@ -12,7 +12,8 @@ import SheafStore
 ///    last versions, if these are all theirs and of the span, and an item to before their last moves of it. Items that
 ///    they deleted are recovered, and items that they made are deleted. An item that others went on with is left alone,
 ///    and so is one with which they went on themselves after the span.
-/// 3. An item is left alone if nothing tells its former state any more, or if it has several names that are not those
+/// 3. What goes back out of the folder has the contents of then if a restoration gave it those of now.
+/// 4. An item is left alone if nothing tells its former state any more, or if it has several names that are not those
 ///    of then, and so is a plain file, which nothing could bring back. Folders that hold such items stay.
 struct FolderRestorePlan {
   /// One thing to do.
@@ -249,6 +250,7 @@ extension Library {
     for item in present where places[item.item.id] == nil {
       if outside.contains(item.parent) {
         if item.isFolder { outside.insert(item.ino) }
+        try addUndoneContents(of: item, at: time, caller, &plan)
         continue
       }
       if item.isPlain { continue }
@@ -261,6 +263,7 @@ extension Library {
       case .at(let parent, let name) where item.links == 1 || item.isFolder:
         if item.isFolder { outside.insert(item.ino) }
         plan.add(.place(item: item.item.id, parent: parent, name: name))
+        try addUndoneContents(of: item, at: time, caller, &plan)
       case .at: plan.add(item.leave("has several names"))
       case .deleted: doomed.append(item)
       case .unknown: plan.add(item.leave("nothing tells where it was then"))
@@ -289,11 +292,40 @@ extension Library {
     var seen: Set<Int64> = []
     for item in past {
       guard case .document(let id, let version) = item.entry.kind, seen.insert(id).inserted else { continue }
-      if try names[id]?.first?.isEdited ?? false || locked({ try differs(id, from: version) }) {
+      guard try names[id]?.first?.isEdited ?? false || locked({ try differs(id, from: version) }) else { continue }
+      if version == Self.beforeFirst, try locked({ try isOfTheFuture(id) }) {
+        plan.add(
+          .leave(
+            item: id, parent: item.parent, name: item.entry.name, reason: "its versions are of a time yet to come"))
+      } else {
         plan.add(.contents(item: id, version: version))
       }
     }
     return plan
+  }
+
+  /// Adds the contents that a document had which goes back out of the folder, if a restoration gave it those of now: so
+  /// restoring to before a restoration undoes all of it. What people did to such a document stays.
+  private func addUndoneContents(
+    of item: PresentItem, at time: Timestamp, _ caller: Caller, _ plan: inout FolderRestorePlan
+  ) throws {
+    guard item.item.kind == .document, !item.isEdited else { return }
+    let id = item.item.id
+    try lockedNear(placesAsked(of: id, item.parent, since: time, caller), asksTime: true) {
+      guard let last = try read({ try $0.version(id, item.item.version) }), last.cause == .restore, last.time > time,
+        let number = try versionNumber(of: item.item, at: time), number != Self.beforeFirst,
+        try number >= firstVisibleVersion(of: id, inode(item.ino), caller), try differs(id, from: number)
+      else { return }
+      plan.add(.contents(item: id, version: number))
+    }
+  }
+
+  /// Whether all versions of a document have times after now, as from a machine whose clock is wrong.
+  private func isOfTheFuture(_ id: Int64) throws -> Bool {
+    try read { rows in
+      guard let first = try rows.firstVersion(id), let version = try rows.version(id, first) else { return false }
+      return version.time > clock()
+    }
   }
 
   /// Whether a document has other contents than a version of it, as far as can be told without reading them.
