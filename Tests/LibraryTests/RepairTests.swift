@@ -376,6 +376,36 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Items whose rows are lost are as old as their names and versions: who restores a folder as it was before the repair
+  /// loses none of them.
+  @Test func whatIsMendedDoesNotCountAsNew() throws {
+    let people = try made()
+    let path = people.library.location.path
+    let names = ["doc0", "doc4", "plans"].map { "CAST('\($0)' AS BLOB)" }.joined(separator: ", ")
+    let lost = "SELECT item FROM inodes WHERE name IN (\(names))"
+    // All of it was done long before the repair, which goes by the machine's clock.
+    let age: Int64 = 400 * 86_400
+    let shift = "= since - \(age * 1_000_000_000)"
+    _ = try Self.sqlite(
+      path,
+      """
+      DELETE FROM items WHERE id IN (\(lost)); UPDATE entries SET since \(shift);
+      UPDATE versions SET time \(shift.replacing("since", with: "time"));
+      UPDATE items SET created \(shift.replacing("since", with: "created"))
+      """)
+    #expect(try Self.sqlite(path, "SELECT changes() + count(*) FROM items WHERE id IN (\(lost))") == "0")
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [])
+    let library = try Library.open(location) { people.clock.now }
+    let documents = try ItemPath(account: people.fixture.account, "Documents")
+    let restoration = try library.restoreFolder(
+      documents, FolderRestoreRequest(time: Timestamp(seconds: people.clock.now.seconds - age), dryRun: true)
+    ) { _ in }
+    #expect(!restoration.steps.contains { $0.action == .delete }, "\(restoration.steps)")
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// A row whose key is damaged is nobody else's row, and takes no other one along. An index knows the number.
   @Test(arguments: ["inodes", "items", "chunks", "versions"], [true, false])
   func aRowOfAnotherNumberIsNoOthers(_ table: String, _ hasIndex: Bool) throws {

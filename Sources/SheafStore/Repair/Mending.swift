@@ -285,6 +285,14 @@ struct Mending {
       UPDATE items SET creator = owner WHERE creator NOT IN (SELECT id FROM accounts);
       DELETE FROM versions WHERE item NOT IN (SELECT id FROM items WHERE kind = 1);
       """)
+    // What is older than the repair does not count as made by it: restoring a folder would delete it.
+    try set(
+      """
+      UPDATE items SET created = min(created,
+        coalesce((SELECT min(time) FROM versions WHERE item = items.id), created),
+        coalesce((SELECT min(since) FROM entries JOIN inodes USING (ino) WHERE inodes.item = items.id), created))
+      WHERE created = ?
+      """, time)
   }
 
   // MARK: - The tree
