@@ -26,10 +26,12 @@ struct Recover: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let paths = try await ItemTarget.with(path, library, changing: true) { target in
-      try await ProgressLine.during("Recovering") { progress in
+    let (paths, left) = try await ItemTarget.with(path, library, changing: true) { target in
+      let paths = try await ProgressLine.during("Recovering") { progress in
         try await target.client.recover(target.address, id: id, progress: progress)
       }
+      let left = try await output.json ? nil : target.client.deletedTrees(target.address, limit: 1)
+      return (paths, left.map { $0.trees.count + $0.more } ?? 0)
     }
     if output.json { return try JSON.write(paths) }
     let first = paths.first ?? ""
@@ -37,5 +39,10 @@ struct Recover: AsyncParsableCommand {
     let (more, rest) = (paths.count - 1, isTree ? "item" : "other item")
     let words = more < 1 ? "" : isTree ? " with \(Format.count(more, rest)) in it" : " and \(Format.count(more, rest))"
     try StandardOutput.line("Recovered \(first.escapingControls)\(words).")
+    if left > 0 {
+      let (verb, place) = (left == 1 ? "is" : "are", String(decoding: path.bytes, as: UTF8.self).shellWord)
+      let items = Format.count(left, "more item")
+      try StandardOutput.line("\(items) \(verb) in the trash there; see: sheaf deleted \(place)")
+    }
   }
 }

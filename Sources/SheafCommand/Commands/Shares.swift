@@ -61,11 +61,11 @@ extension AccountShares {
     for warning in invitations.flatMap(\.warnings) {
       parts[parts.count - 1] += "  Beware: \(warning.escapingControls)\n"
     }
-    add(
-      "Requests for access",
-      requests.map {
-        [$0.path, "\($0.handle)", $0.name, Format.time($0.time), $0.blocked ? "blocked" : ""]
-      })
+    for (heading, isBlocked) in [("Requests for access", false), ("Blocked", true)] {
+      add(
+        heading,
+        requests.filter { $0.blocked == isBlocked }.map { [$0.path, "\($0.handle)", $0.name, Format.time($0.time)] })
+    }
     add(
       "Offered by you",
       transfers.byMe.map { [$0.path ?? $0.name, $0.kind, "to \($0.recipient)", Format.time($0.time)] })
