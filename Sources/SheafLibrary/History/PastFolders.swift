@@ -191,11 +191,6 @@ extension Library {
     return try isVisible(deleted, caller)
   }
 
-  /// Whether it is the `Documents` of a connected account, which was there before this machine knew of it.
-  private func isConnectedRoot(_ inode: Inode) -> Bool {
-    accountTable[inode.row.owner]?.documents == inode.ino && connectedAccounts.contains(inode.row.owner)
-  }
-
   /// The past state of an item that had a name in `folder`, which the caller sees; nil for an item that they do not
   /// see.
   private func pastEntry(

@@ -38,4 +38,9 @@ extension Library {
   package func noteReached(_ isReached: Bool, _ account: Int64) {
     locked { connectedAccounts.note(account, isReached: isReached) }
   }
+
+  /// Whether it is the `Documents` of a connected account, which was there before this machine knew of it.
+  func isConnectedRoot(_ inode: Inode) -> Bool {
+    connectedAccounts.contains(inode.row.owner) && accountTable[inode.row.owner]?.documents == inode.ino
+  }
 }
