@@ -49,12 +49,12 @@ extension LibraryConnections {
   }
 
   package func accessRequests(_ path: ItemPath) async throws -> [AccessRequest]? {
-    try await sharingOfShare(path)?.accessRequests(path)
+    guard case .share(_, let account, _, _, _) = try library.hubShare(of: path) else { return nil }
+    return try await asked(account) { try await HubSharing($0).accessRequests(path) }
   }
 
   package func accessRequests(for account: AccountHandle) async throws -> [AccessRequest] {
-    guard let shares = try connected(account) else { return [] }
-    return try await HubSharing(shares).accessRequests()
+    try await asked(account) { try await HubSharing($0).accessRequests() } ?? []
   }
 
   package func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws -> Bool {

@@ -137,8 +137,10 @@ package final class LibraryConnections: ConnectionController {
     try devices().key(of: zone, device: library.replicaDevice(account)?.id)
   }
 
-  @discardableResult
-  private func begin(_ account: Int64, _ key: DeviceKeyFile) throws -> AccountShares {
+  /// What keeps an account and its hub the same, and does not run yet.
+  private func make(
+    _ account: Int64, _ key: DeviceKeyFile
+  ) throws -> (shares: AccountShares, log: AccountLog, device: Device) {
     let device = try key.file.read()
     let (client, gate) = (DeviceClient(device), PauseGate())
     let log = AccountLog(device.handle, account, library, client, gate: gate, threads: threads, logger: logger)
@@ -149,6 +151,13 @@ package final class LibraryConnections: ConnectionController {
       engine, account, library, threads: threads, serials: { key.serials(ofShare: $0) }, keys: key.keys, logger: logger)
     // An account that is not connected any more is none that goes on.
     if let pace = try? library.replicaPace(account) { shares.set(pace) }
+    return (shares, log, device)
+  }
+
+  @discardableResult
+  private func begin(_ account: Int64, _ key: DeviceKeyFile) throws -> AccountShares {
+    let (shares, log, device) = try make(account, key)
+    let engine = shares.own
     let task = Task {
       await withTaskGroup(of: Bool.self) { group in
         group.addTask {
@@ -167,7 +176,7 @@ package final class LibraryConnections: ConnectionController {
         for await isWiped in group where isWiped { group.cancelAll() }
       }
       await shares.shutdown()
-      await client.shutdown()
+      await engine.client.shutdown()
       guard engine.isWiped else { return }
       running.withLock { _ = $0.removeValue(forKey: account) }
       wipe(account, device.id)
@@ -182,22 +191,55 @@ package final class LibraryConnections: ConnectionController {
   ///
   /// - Throws: ``SheafError`` of kind `notFound` for an account that is not connected.
   func shares(of handle: AccountHandle) throws -> AccountShares {
-    guard let shares = try connected(handle) else {
-      throw SheafError(
-        .notFound, subject: "\(handle)", reason: "is connected to no hub",
-        advice: "sheaf connect LINK, with a link from the hub's administrator or from another device")
-    }
+    guard let shares = try connected(handle) else { throw Self.notConnected(handle) }
     return shares
+  }
+
+  private static func notConnected(_ handle: AccountHandle) -> SheafError {
+    SheafError(
+      .notFound, subject: "\(handle)", reason: "is connected to no hub",
+      advice: "sheaf connect LINK, with a link from the hub's administrator or from another device")
   }
 
   /// The same; nil for an account that is not connected.
   func connected(_ handle: AccountHandle) throws -> AccountShares? {
-    if let known = running.withLock({ $0.values.first { $0.engine.account == handle }?.shares }) { return known }
+    if let known = runningShares(of: handle) { return known }
     // A process that serves one command connects when it has to.
-    guard connectsOnDemand || hasStarted.withLock({ $0 }) else { return nil }
+    guard connectsOnDemand || hasStarted.withLock({ $0 }), let (account, key) = try key(of: handle) else { return nil }
+    return try begin(account, key)
+  }
+
+  private func runningShares(of handle: AccountHandle) -> AccountShares? {
+    running.withLock { $0.values.first { $0.engine.account == handle }?.shares }
+  }
+
+  /// The number and the key of an account; nil for one that is not connected.
+  private func key(of handle: AccountHandle) throws -> (account: Int64, key: DeviceKeyFile)? {
     let account = try library.number(of: handle)
     guard let replica = try library.replica(account), let zone = WireID(bytes: replica.zone) else { return nil }
-    return try begin(account, key(account, zone))
+    return (account, try key(account, zone))
+  }
+
+  /// Asks the hub of an account something. If the account and its hub are not kept the same already, that does not begin:
+  /// who only asks changes nothing here, least of all a backup.
+  ///
+  /// - Returns: nil for an account that is not connected.
+  func asked<Value>(_ handle: AccountHandle, _ body: (AccountShares) async throws -> Value) async throws -> Value? {
+    if let known = runningShares(of: handle) { return try await body(known) }
+    guard let (account, key) = try key(of: handle) else { return nil }
+    let shares = try make(account, key).shares
+    func end() async {
+      await shares.shutdown()
+      await shares.own.client.shutdown()
+    }
+    do {
+      let value = try await body(shares)
+      await end()
+      return value
+    } catch {
+      await end()
+      throw error
+    }
   }
 
   // MARK: - ConnectionController
@@ -488,7 +530,8 @@ package final class LibraryConnections: ConnectionController {
   }
 
   package func devices(of handle: AccountHandle) async throws -> [ConnectedDevice] {
-    try await engine(handle).devices()
+    guard let devices = try await asked(handle, { try await $0.own.devices() }) else { throw Self.notConnected(handle) }
+    return devices
   }
 
   package func addDevice(to handle: AccountHandle) async throws -> DeviceLink {

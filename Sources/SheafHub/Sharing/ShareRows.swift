@@ -230,8 +230,8 @@ struct ShareRows {
   }
 
   private mutating func writeLinks(_ share: HubShare, _ before: HubShare?) throws {
+    let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
     if share.linkEnd != before?.linkEnd {
-      let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
       if let end = share.linkEnd {
         try connection.execute(
           """
@@ -244,7 +244,6 @@ struct ShareRows {
     }
     if let before, before.token != share.token { try forget(link: HubShare.hash(before.token)) }
     if before?.token != share.token { try add(link: HubShare.hash(share.token)) }
-    let key: [SQLValue] = [.text(zone), .blob(share.id.bytes)]
     for (hash, _) in before?.invitations ?? [:] where share.invitations[hash] == nil {
       try connection.execute(
         "DELETE FROM invitations WHERE zone = $1 AND share = $2 AND hash = $3", key + [.blob(hash)])

@@ -25,10 +25,6 @@ struct Placement: Hashable, Sendable {
       time: try row.optionalInteger(first + 3), placed: try row.integer(first + 4))
   }
 
-  init(madeBy: String? = nil, made: Int64 = 0, placedBy: String? = nil, time: Int64? = nil, placed: Int64 = 0) {
-    (self.madeBy, self.made, self.placedBy, self.time, self.placed) = (madeBy, made, placedBy, time, placed)
-  }
-
   /// What somebody may know of it who sees the item since a change of the zone.
   ///
   /// - Parameter isEntry: Whether that change is the one that brought the item in. A share that begins has no change of

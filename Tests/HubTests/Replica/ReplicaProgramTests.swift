@@ -102,6 +102,12 @@ import Testing
       func sheaf(_ arguments: String...) throws -> String {
         try Command([try SheafProgram.path()] + arguments, environment: laptop.environment).succeed().text
       }
+      // Nor does who only asks have it follow the hub.
+      for command in [["status"], ["shares"], ["requests"], ["device", "list"], ["check"]] {
+        _ = try Command(
+          [try SheafProgram.path()] + command + ["--library", backup], environment: laptop.environment
+        ).succeed()
+      }
       _ = try sheaf("mount", mount, "--library", backup, "--read-only")
       defer { _ = try? sheaf("unmount", mount) }
       let read = "cd '\(mount)/Documents' && cat day thesis"
