@@ -406,6 +406,26 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Programs that noted when something came to this machine, and not when it was made, made items look new: who restores
+  /// a folder as it was before they came loses none of them.
+  @Test func whatCameLateDoesNotCountAsNew() throws {
+    let people = try made()
+    let late = people.clock.now.seconds + 60
+    _ = try Self.sqlite(
+      people.library.location.path,
+      "UPDATE items SET created = \(late)000000000 WHERE id > 2; UPDATE entries SET since = \(late)000000000")
+    people.clock.advance(120)
+    let library = try Library.open(people.library.location) { people.clock.now }
+    let documents = try ItemPath(account: people.fixture.account, "Documents")
+    let restoration = try library.restoreFolder(
+      documents, FolderRestoreRequest(time: Timestamp(seconds: late - 30), dryRun: true)
+    ) { _ in }
+    #expect(!restoration.steps.contains { $0.action == .delete }, "\(restoration.steps)")
+    #expect(restoration.steps.contains { $0.action == .leave })
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// A row whose key is damaged is nobody else's row, and takes no other one along. An index knows the number.
   @Test(arguments: ["inodes", "items", "chunks", "versions"], [true, false])
   func aRowOfAnotherNumberIsNoOthers(_ table: String, _ hasIndex: Bool) throws {

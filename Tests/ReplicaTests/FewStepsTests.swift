@@ -240,4 +240,13 @@ import Testing
     #expect(throws: SheafError.self) { _ = try texts.decode(mark) as ItemState }
     #expect(try texts.decode(mark) as ReplicaMark == .undone)
   }
+
+  /// A step that an older program stored, which knew nothing of who deleted something, is carried out by this one.
+  @Test func stepsOfOlderProgramsAreRead() throws {
+    let id = WireID()
+    let (plain, texts) = (ReplicaStep.delete(id), ReplicaTexts())
+    let text = try texts.encode(plain)
+    #expect(!text.contains("told") && text.contains(id.description), "\(text)")
+    #expect(try ReplicaTexts().decode(text) as ReplicaStep == plain)
+  }
 }

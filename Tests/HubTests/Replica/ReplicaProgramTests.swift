@@ -74,6 +74,7 @@ import Testing
       _ = try desktop.succeed("sync", "--pause")
       try laptop.shell(
         "mv f/moved f/there && rm f/deleted f/other && echo four > f/new && mkdir f/box && mv f/kept f/box/")
+      try laptop.wait()
       let time = try laptop.shell("sleep 1.1; date -u +%Y-%m-%dT%H-%M-%SZ; sleep 1.1")
       try laptop.wait()
       _ = try desktop.succeed("sync", "--resume")
@@ -83,6 +84,10 @@ import Testing
         #expect(before == ". ./deleted ./kept ./moved ./name ./other", "\(machine.name): \(before)")
         let past = try machine.shell("cd f/.versions/@\(time) && find . | sort | xargs echo")
         #expect(past == ". ./box ./box/kept ./name ./new ./there", "\(machine.name): \(past)")
+        // A deletion counts from when it was done, and not from when it came here.
+        let undone = try machine.succeed(
+          "restore", "Documents/f", "--time", "@\(early)", "--by", HubPlace.handle, "--until", "@\(time)", "--dry-run")
+        #expect(undone.text.contains("recover  Documents/f/deleted"), "\(machine.name): \(undone)")
         let nothing = try machine.succeed("restore", "Documents", "--time", "@\(time)", "--dry-run").text
         #expect(nothing.contains("Nothing to do"), "\(machine.name): \(nothing)")
       }
