@@ -24,6 +24,7 @@ struct OwnerPatience {
       owner = now
       deadline = ContinuousClock.now + Self.limit
     }
+    OwnerProcess.releaseKilled(location)
     guard ContinuousClock.now < deadline else { throw failure }
     try await Task.sleep(for: .milliseconds(20))
   }

@@ -169,6 +169,17 @@ package final class LibraryMount: Sendable {
     }
   }
 
+  /// Cuts a mount whose process was killed, and cannot end while programs wait for its answers.
+  ///
+  /// - Throws: `notPermitted` for a mount of another user.
+  package static func abort(_ mount: MountTable.Entry) throws(SheafError) {
+    do {
+      try Unmounter.abort(mount)
+    } catch {
+      throw SheafError(.notPermitted, subject: error.mountpoint, reason: error.reason)
+    }
+  }
+
   /// Calls `action` once the mount is gone, or at once where it is.
   package func whenEnded(_ action: @escaping @Sendable () -> Void) {
     let isEnded = ended.withLock { state in

@@ -334,6 +334,58 @@ import Testing
     }
   }
 
+  /// A killed process cannot end by itself while it tells the kernel of one account's changes for another one's mount: it
+  /// waits for the folders of programs that wait for its answers.
+  @Test func aKilledProcessIsFollowedByTheNextWhateverItWasDoing() throws {
+    try withLibrary { library in
+      let second = try library.folder.folder("second")
+      let bob = "bob@example.com"
+      try library.mount()
+      _ = try library.sheafSucceeds("account", "add", bob, "--library", library.library)
+      try library.shell("mkdir team")
+      let url = try library.sheafSucceeds("share", "\(library.documents)/team", "--with", bob, "--can", "edit").text
+        .split(separator: "\n")[0]
+      _ = try library.sheafSucceeds("accept", String(url), "--as", bob, "--library", library.library)
+      let shared = "\(second)/Shared/\(library.handle)/team"
+      let writing = """
+        while :; do
+          cd "$0" 2> /dev/null || { sleep 0.05; continue; }
+          for i in 1 2 3 4 5 6 7 8 9; do
+            echo $i > $1.$i; echo x > $1.tmp; mv $1.tmp $1.r; mv $1.$i $1.m; rm $1.m; ls > /dev/null
+          done 2> /dev/null
+          cd /
+        done
+        """
+      var writers: [BackgroundCommand] = []
+      defer {
+        // Where the rule is broken, this alone lets everybody go.
+        for place in [second, library.mountpoint] {
+          _ = try? Command(["umount", "--force", place]).run()
+          _ = try? Command(["umount", "--lazy", place]).run()
+        }
+        for writer in writers { writer.end() }
+      }
+      for round in 1...3 {
+        if round > 1 { try library.mount() }
+        try library.sheafSucceeds("mount", second, "--library", library.library, "--as", bob)
+        if writers.isEmpty {
+          for (place, name) in [("\(library.documents)/team", "a"), (shared, "b"), (shared, "c")] {
+            writers.append(try BackgroundCommand(Command(["/bin/bash", "-c", writing, place, name])))
+          }
+        }
+        try eventually("round \(round): all of them write") {
+          try Command.shell("ls '\(shared)'").succeed().text.split(separator: "\n").count > 6
+        }
+        kill(try #require(library.server), SIGKILL)
+      }
+      try library.mount()
+      for writer in writers { writer.end() }
+      writers = []
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test func theDefaultLibraryIsPrivate() throws {
     let user = try TestUser.ordinary()
     let folder = try TemporaryFolder(for: user)

@@ -17,13 +17,40 @@ package enum Unmounter {
       throw MountError(mountpoint: place, reason: "something else is mounted over it")
     }
     do throws(Errno) {
-      try call(mount, at: place, lazily: lazily)
+      try call(mount, at: place, flags: lazily ? Int32(MNT_DETACH) : 0)
     } catch .notPermitted {
       try callFusermount(place, lazily: lazily)
     } catch {
       // Somebody else may have been quicker.
       guard current(mount) != nil else { return }
       throw MountError(mountpoint: place, reason: error.description)
+    }
+  }
+
+  /// Cuts a mount's connection: whoever waits for an answer gets an error. The mount stays, dead.
+  ///
+  /// The kernel does so by itself when the last process with the device open has ended. One that was killed may not end
+  /// before: its threads wait, without regard to signals, for locks of those who wait for their answers.
+  ///
+  /// Source: Documentation/filesystems/fuse.rst of the kernel, "Interrupting filesystem operations"; umount2(2),
+  /// `MNT_FORCE`, for root where fusectl is not mounted.
+  ///
+  /// - Throws: where neither is possible.
+  package static func abort(_ mount: MountTable.Entry) throws(MountError) {
+    guard let number = mount.device.split(separator: ":").last else { return }
+    do throws(Errno) {
+      try writeFile("/sys/fs/fuse/connections/\(number)/abort", "1")
+    } catch {
+      do throws(Errno) {
+        // The mount is not to go, so it is in use meanwhile.
+        let root = try Place(mount.path.split(separator: "/").map(String.init))
+        defer { withExtendedLifetime(root) {} }
+        try call(mount, at: mount.path, flags: Int32(MNT_FORCE))
+      } catch .resourceBusy {
+        // It stays, and is cut all the same.
+      } catch {
+        throw MountError(mountpoint: mount.path, reason: error.description)
+      }
     }
   }
 
@@ -34,7 +61,7 @@ package enum Unmounter {
 
   /// Calls umount2(2), following no symbolic link on the way: the owner of a folder above the mount could put one
   /// there.
-  private static func call(_ mount: MountTable.Entry, at path: String, lazily: Bool) throws(Errno) {
+  private static func call(_ mount: MountTable.Entry, at path: String, flags: Int32) throws(Errno) {
     var names = path.split(separator: "/").map(String.init)
     guard let name = names.popLast() else { throw .resourceBusy }
     let parent = try Place(names)
@@ -42,8 +69,8 @@ package enum Unmounter {
     guard cfuse_device(parent.descriptor, name, &major, &minor) == 0 else { throw .current }
     // Nobody renames a mount point, so from here on the name leads to this mount or to none.
     guard mount.device == "\(major):\(minor)" else { throw .resourceBusy }
-    let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)
-    guard umount2("/proc/self/fd/\(parent.descriptor)/\(name)", flags) == 0 else { throw .current }
+    let place = "/proc/self/fd/\(parent.descriptor)/\(name)"
+    guard umount2(place, Int32(UMOUNT_NOFOLLOW) | flags) == 0 else { throw .current }
   }
 
   /// Asks the set-user-id program fusermount3(1) to unmount.

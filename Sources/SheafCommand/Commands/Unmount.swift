@@ -60,6 +60,7 @@ struct Unmount: AsyncParsableCommand {
         .invalid, subject: place.path, reason: "is a mount of \(location.path), not of the library of --library",
         advice: "leave out --library")
     }
+    OwnerProcess.releaseKilled(location)
     guard let connection = try await Self.join(location, mountedAt: place.path) else {
       guard MountProbe.isDead(place.path) else {
         throw SheafError(

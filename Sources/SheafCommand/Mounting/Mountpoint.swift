@@ -74,20 +74,38 @@ struct Mountpoint: Equatable {
 
   /// The library of a dead mount that is here; nil for root, since the mount's owner chose what it says.
   func deadLibrary() throws(SheafError) -> LibraryLocation? {
-    guard geteuid() != 0, let entry = try MountTable.current().entry(at: Array(path.utf8)), entry.isSheaf,
-      MountProbe.isDead(path)
-    else { return nil }
-    return LibraryLocation(path: entry.source.readable)
+    guard geteuid() != 0, let entry = try MountTable.current().entry(at: Array(path.utf8)), entry.isSheaf else {
+      return nil
+    }
+    let location = LibraryLocation(path: entry.source.readable)
+    OwnerProcess.releaseKilled(location)
+    return MountProbe.isDead(path) ? location : nil
   }
+
+  /// For how long a mount is asked again whose process has ended.
+  private static let endPatience = Duration.seconds(2)
 
   /// Clears a dead mount of a library, and checks that it can be mounted here.
   ///
   /// - Throws: ``SheafError`` that names the obstacle; `busy` for a dead mount of another library, whose documents would
   ///   seem to be lost.
   func prepare(for user: LinuxUser?, _ location: LibraryLocation) throws(SheafError) {
+    let deadline = ContinuousClock.now + Self.endPatience
     while let entry = try MountTable.current().entry(at: Array(path.utf8)) {
-      guard entry.isSheaf, MountProbe.isDead(path) else { throw Self.taken(path, by: entry) }
       let dead = LibraryLocation(path: entry.source.readable)
+      if entry.isSheaf { OwnerProcess.releaseKilled(dead) }
+      guard entry.isSheaf, MountProbe.isDead(path) else {
+        // It may have answered with its last breath.
+        guard entry.isSheaf, OwnerProcess.hasEnded(dead) else { throw Self.taken(path, by: entry) }
+        guard ContinuousClock.now < deadline else {
+          throw SheafError(
+            .busy, subject: path,
+            reason: "is the mount of a process that was killed while programs wait for its answers",
+            advice: "cut it as root: umount -f \(path.shellWord)")
+        }
+        usleep(20_000)
+        continue
+      }
       guard dead == location || ReadOnlyCopy.isOne(dead) else {
         throw SheafError(
           .busy, subject: path, reason: "has the dead mount of another library, \(dead.path)",
