@@ -188,7 +188,9 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
       return try attempt(step, caller, time, body)
     } catch let error as SheafError where error.kind == .noSpace && freesSpace {
       try store.releaseRoom()
-      return try attempt(step, caller, time, body)
+      let value = try attempt(step, caller, time, body)
+      store.reserve.establish()  // Before the log takes up the room of what comes next.
+      return value
     }
   }
 

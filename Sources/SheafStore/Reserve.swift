@@ -20,13 +20,16 @@ package final class Reserve: Sendable {
 
   /// Bytes to hold: a thirty-second of the disk, between 1 and 16 MiB.
   var size: Int64 {
-    var status = statvfs()
-    guard
-      statvfs(path, &status) == 0
-        || statvfs(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]), &status) == 0
-    else { return 16 << 20 }
-    let total = Int64(status.f_blocks) * Int64(status.f_frsize)
+    guard let disk else { return 16 << 20 }
+    let total = Int64(disk.f_blocks) * Int64(disk.f_frsize)
     return min(max(total / 32, 1 << 20), 16 << 20)
+  }
+
+  /// What the system says of the disk, before the file is there too.
+  private var disk: statvfs? {
+    var status = statvfs()
+    let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    return statvfs(path, &status) == 0 || statvfs(folder, &status) == 0 ? status : nil
   }
 
   /// Allocates the blocks if they are not held; says whether they are now.
@@ -58,11 +61,26 @@ package final class Reserve: Sendable {
     }
   }
 
+  /// Whether so many bytes more can be stored by this user. It is tried: of the free blocks some may be for root alone,
+  /// and some for nobody.
+  ///
+  /// - Parameter bytes: Not many: where the file system cannot allocate blocks, zeros are written.
+  func hasRoom(for bytes: Int64) -> Bool {
+    held.withLock { _ in
+      guard let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else { return false }
+      defer { close(descriptor) }
+      var status = stat()
+      guard fstat(descriptor, &status) == 0 else { return false }
+      let isThere = posix_fallocate(descriptor, status.st_size, off_t(bytes)) == 0
+      ftruncate(descriptor, status.st_size)
+      return isThere
+    }
+  }
+
   /// Bytes of the library's disk: those that an ordinary user can still write, all free ones, and all.
   package func space() -> (available: Int64, free: Int64, total: Int64) {
-    var status = statvfs()
-    guard statvfs(path, &status) == 0 else { return (0, 0, 0) }
-    let unit = Int64(status.f_frsize)
-    return (Int64(status.f_bavail) * unit, Int64(status.f_bfree) * unit, Int64(status.f_blocks) * unit)
+    guard let disk else { return (0, 0, 0) }
+    let unit = Int64(disk.f_frsize)
+    return (Int64(disk.f_bavail) * unit, Int64(disk.f_bfree) * unit, Int64(disk.f_blocks) * unit)
   }
 }

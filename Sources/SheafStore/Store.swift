@@ -85,8 +85,10 @@ package final class Store: Sendable {
     do throws(SheafError) {
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     } catch  where error.kind == .noSpace {
-      // SQLite makes its log and the log's index anew: the reserve has room for that.
+      // SQLite makes its log and the log's index anew: the reserve has room for that, or the record, of which most may
+      // be empty.
       try reserve.release()
+      try ChangeRecorder.shorten(path + Self.recordSuffix, of: path)
       (pool, checkpointer, writer) = try Self.connect(to: path, reserve, working)
     }
     readers = ChunkReaders(path: path)
@@ -394,15 +396,16 @@ package final class Store: Sendable {
   }
 
   /// Copies all of the log into the file and gives its room back to the disk, as far as that works.
-  private func emptyLog() {
+  ///
+  /// - Parameter seconds: How long readers that are in the way are waited for. Writers wait as long.
+  private func emptyLog(waiting seconds: Int = 0) {
     try? writer.eraseRecord()
     try? writer.alone { _ in
       // By the connection that also copies otherwise: SQLite refuses two checkpoints at once, and a running one is soon
       // done.
       try checkpointer.writeWithoutTransaction { database in
         guard try logFits(database) else { return }
-        // Only if no reader is in the way: writers would wait for it as long as this does.
-        try database.execute(sql: "PRAGMA busy_timeout = 0")
+        try database.execute(sql: "PRAGMA busy_timeout = \(seconds * 1000)")
         defer { try? database.execute(sql: "PRAGMA busy_timeout = \(Self.busySeconds * 1000)") }
         _ = try database.checkpoint(.truncate)
       }
@@ -438,20 +441,33 @@ package final class Store: Sendable {
     reserve.space().available > 2 * bytes + working.liveBytes + Self.ampleRoom
   }
 
-  /// Gives up the reserve and empties the log, for an operation that frees space.
+  /// Gives up the reserve and empties the log, for an operation that frees space. Without that the log would use up the
+  /// reserve, so readers that are in the way are waited for.
   package func releaseRoom() throws(SheafError) {
     try reserve.release()
-    emptyLog()
+    emptyLog(waiting: Self.busySeconds)
   }
 
   /// Whether the disk has room for the growth of the file when the log is copied into it: copying more would use up the
   /// room and then fail.
   ///
-  /// Blocks that ext4 keeps for itself count as free, too, and even root cannot use them.
+  /// Blocks that ext4 keeps for itself count as free, too, and even root cannot use them. Those that it keeps for root do
+  /// not count, and root can.
   private func logFits(_ database: Database) throws -> Bool {
     let room = reserve.space().available - Self.shortLog
     if room >= logBytes { return true }
-    return try (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) * 4096 - mainFileBytes <= room
+    let growth = try max(0, (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) * 4096 - storedBytes)
+    if growth <= room { return true }
+    return growth <= Self.triedRoom && reserve.hasRoom(for: growth + Self.shortLog / 2)
+  }
+
+  /// Bytes for which it is tried whether the disk has room for them.
+  private static let triedRoom: Int64 = 16 << 20
+
+  /// Bytes of the file that have a place on the disk: SQLite makes it longer before it writes there.
+  private var storedBytes: Int64 {
+    var status = stat()
+    return stat(path, &status) == 0 ? min(Int64(status.st_size), Int64(status.st_blocks) * 512) : 0
   }
 
   /// Gives some free pages back.

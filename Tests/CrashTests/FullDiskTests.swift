@@ -42,6 +42,44 @@ struct FullDiskTests {
     }
   }
 
+  /// However many documents filled the disk, each can be removed, one after the other; the log of that does not take up
+  /// the room that is needed to copy it. Then the trash can be emptied, also by the next process.
+  @Test(arguments: [(48, false), (48, true), (260, false)])
+  func allOfAFullDiskCanBeRemoved(mebibytes: Int, kills: Bool) throws {
+    try withSmallDisk(mebibytes: mebibytes) { library, disk in
+      // As fast as it goes: the log does not grow to half of the disk meanwhile.
+      let count = try #require(
+        Int(
+          library.shell(
+            """
+            python3 -c '
+            import os
+            n = 0
+            try:
+                while True:
+                    f = os.open("f%d" % n, os.O_CREAT | os.O_WRONLY)
+                    os.write(f, os.urandom(100000))
+                    os.close(f)
+                    n += 1
+            except OSError:
+                print(n)
+            '
+            """
+          ).text))
+      #expect(count > mebibytes * 11 / 2, "\(count) documents of 100 kB fill a disk of \(mebibytes) MiB")
+      try library.shell("seq 0 \(count - 1) | sed s/^/f/ | xargs -n 10 rm")
+      if kills { try library.killServer() } else { try library.unmount() }
+      try library.mount()
+      let purged = try library.sheafSucceeds("purge", "--deleted", "--yes", "--library", library.library).text
+      #expect(
+        purged.contains("Destroyed \(count) deleted items") || purged.contains("Destroyed \(count + 1)"), "\(purged)")
+      let left = try available(library.documents)
+      #expect(left > mebibytes * (1 << 20) / 3, "\(left) bytes are free after \(count) documents of 100 kB were purged")
+      try library.shell("head -c 3000000 /dev/urandom > new; sync new")
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test func aFullDiskSurvivesAKillAndMountsAgain() throws {
     try withSmallDisk { library, disk in
       try library.shell("echo precious > old")
@@ -249,10 +287,10 @@ struct FullDiskTests {
   }
 
   private func withSmallDisk(
-    environment: [String: String?] = [:], _ body: (MountedLibrary, LoopFileSystem) throws -> Void
+    mebibytes: Int = 48, environment: [String: String?] = [:], _ body: (MountedLibrary, LoopFileSystem) throws -> Void
   ) throws {
     try withTemporaryFolder { folder in
-      let disk = try LoopFileSystem(below: folder, mebibytes: 48)
+      let disk = try LoopFileSystem(below: folder, mebibytes: mebibytes)
       defer { disk.detach() }
       try withMount(place: disk.mountpoint, environment: environment) { try body($0, disk) }
       try disk.unmount()

@@ -297,6 +297,8 @@ extension Library {
     let time = clock()
     let before = draft.unsavedBytes
     if draft.working?.size != size {
+      // Refused as a whole, and not once it is done: what was refused would be the next save.
+      try requireRoom(for: 0)
       if size > 0 { try requireContents(draft.working) }
       let isEmptied = handle == nil && size == 0
       try beginSession(

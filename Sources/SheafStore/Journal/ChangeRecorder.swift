@@ -261,6 +261,23 @@ final class ChangeRecorder {
   static func read(path: String, after last: Int64) throws(SheafError) -> [[Recorded]] {
     guard let descriptor = try LibraryFolder.openExisting(at: path) else { return [] }
     defer { close(descriptor) }
+    let bytes = try bytes(of: descriptor, path)
+    return bytes.withUnsafeBytes { changes(in: $0, after: last) }
+  }
+
+  /// Gives the room of a record that no process uses back to the disk, except for its changes.
+  static func shorten(_ path: String, of library: String) throws(SheafError) {
+    guard access(path, F_OK) == 0 else { return }
+    let descriptor = try LibraryFolder.openFile(at: path, beside: library)
+    defer { close(descriptor) }
+    let bytes = try bytes(of: descriptor, path)
+    var end = 0
+    bytes.withUnsafeBytes { bytes in forEachChange(in: bytes) { _, range in end = range.upperBound } }
+    ftruncate(descriptor, off_t(end))
+  }
+
+  /// What a record's file holds.
+  private static func bytes(of descriptor: Int32, _ path: String) throws(SheafError) -> ArraySlice<UInt8> {
     var bytes = [UInt8](repeating: 0, count: capacity)
     var done = 0
     while done < capacity {
@@ -271,26 +288,16 @@ final class ChangeRecorder {
       guard count > 0 || errno == EINTR else { throw LibraryFolder.unreadable(path) }
       done += max(0, count)
     }
-    return bytes.withUnsafeBytes { changes(in: UnsafeRawBufferPointer(rebasing: $0.prefix(done)), after: last) }
+    return bytes.prefix(done)
   }
 
   /// The changes of a record that follow the one numbered `last` without a gap.
   static func changes(in bytes: UnsafeRawBufferPointer, after last: Int64) -> [[Recorded]] {
     var changes: [[Recorded]] = []
     var texts: [UInt32: String] = [:]
-    var start = 0
-    var latest = Int64.min
-    while start + headerBytes <= bytes.count {
-      let length = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
-      let number = bytes.loadUnaligned(fromByteOffset: start + 8, as: Int64.self)
-      // Changes of an earlier use of the file have lower numbers.
-      guard length >= headerBytes, length <= UInt64(bytes.count - start), number > latest else { break }
-      let record = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(length))])
-      let seed = checksum(UnsafeRawBufferPointer(rebasing: record[8..<16]), seed: 0)
-      let body = UnsafeRawBufferPointer(rebasing: record[headerBytes...])
-      guard checksum(body, seed: seed) == record.loadUnaligned(fromByteOffset: 16, as: UInt64.self) else { break }
+    forEachChange(in: bytes) { number, range in
       // A statement's text stands where it comes first, even in a change that the library file holds already.
-      var reader = RecordReader(bytes: body)
+      var reader = RecordReader(bytes: UnsafeRawBufferPointer(rebasing: bytes[range].dropFirst(headerBytes)))
       var statements: [Recorded] = []
       do {
         while !reader.isAtEnd { statements.append(try reader.statement(&texts)) }
@@ -298,10 +305,28 @@ final class ChangeRecorder {
         statements = [.unreadable]
       }
       if number == last &+ 1 &+ Int64(changes.count) { changes.append(statements) }
-      latest = number
-      start += Int(length)
     }
     return changes
+  }
+
+  /// Calls `body` with the number and the bytes of each change of a record, headers included.
+  private static func forEachChange(in bytes: UnsafeRawBufferPointer, _ body: (Int64, Range<Int>) -> Void) {
+    var start = 0
+    var latest = Int64.min
+    while start + headerBytes <= bytes.count {
+      let length = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
+      let number = bytes.loadUnaligned(fromByteOffset: start + 8, as: Int64.self)
+      // Changes of an earlier use of the file have lower numbers.
+      guard length >= headerBytes, length <= UInt64(bytes.count - start), number > latest else { break }
+      let range = start..<(start + Int(length))
+      let record = UnsafeRawBufferPointer(rebasing: bytes[range])
+      let seed = checksum(UnsafeRawBufferPointer(rebasing: record[8..<16]), seed: 0)
+      let contents = UnsafeRawBufferPointer(rebasing: record[headerBytes...])
+      guard checksum(contents, seed: seed) == record.loadUnaligned(fromByteOffset: 16, as: UInt64.self) else { break }
+      body(number, range)
+      latest = number
+      start = range.upperBound
+    }
   }
 }
 

@@ -70,6 +70,12 @@ final class Writer: @unchecked Sendable {
   /// make the log grow by.
   static let roomForGroups: Int64 = 128 << 20
 
+  /// Bytes that the disk must have left when the library is opened for there to be a record.
+  private static let roomToRecord: Int64 = 32 << 20
+
+  /// Whether the disk has room to spare for a group, and for the log to be copied.
+  private var hasAmpleRoom: Bool { reserve.space().available - logBytes > Self.roomForGroups }
+
   /// Opens the library file, after ``CrashRecovery``, and begins a new record.
   init(path: String, recordPath: String, busySeconds: Int, reserve: Reserve, working: WorkingFile) throws {
     self.reserve = reserve
@@ -83,7 +89,10 @@ final class Writer: @unchecked Sendable {
     try connection.setLastChange(first)
     connection.needsTransaction = true
     log = try WALFile(of: path)
-    recorder = ChangeRecorder(path: recordPath, of: path, number: first)
+    let hasRoom = reserve.space().available > Self.roomToRecord
+    recorder = hasRoom ? ChangeRecorder(path: recordPath, of: path, number: first) : nil
+    // What it held is in the log by now, and its room is needed.
+    if recorder == nil { LibraryFolder.remove(recordPath) }
     connection.queue = recorder?.queue
     schedule.start { [weak self] in
       // Not more than that: a commit may be due.
@@ -237,7 +246,7 @@ final class Writer: @unchecked Sendable {
     // Each group looks at the room once. Changes that came meanwhile are few, and with them committed the record begins
     // anew.
     let isLong = recorder.isLong && !keepsRecord
-    if !isLong, reserve.space().available > Self.roomForGroups { schedule.wake() } else { try commitGroup() }
+    if !isLong, hasAmpleRoom { schedule.wake() } else { try commitGroup() }
   }
 
   /// Notes the changes that were committed in their turn; returns whether there are any.
@@ -261,7 +270,7 @@ final class Writer: @unchecked Sendable {
     // Nobody else writes, so a reading transaction can always become a writing one.
     try execute("BEGIN")
     isOpen = true
-    let isRoomy = reserve.space().available > Self.roomForGroups
+    let isRoomy = hasAmpleRoom
     self.isRoomy.store(isRoomy, ordering: .relaxed)
     records = recorder != nil && isRoomy
     schedule.wake()
