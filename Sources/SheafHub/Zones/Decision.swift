@@ -458,12 +458,17 @@ package struct Decision {
       }
       next += 1
     }
-    var kept: Set<WireID> = []
-    for id in found where try draft.item(id)?.isChanged(since: read, unseenBy: author.device) ?? false {
-      var above: WireID? = id
-      while let id = above, id != folder, kept.insert(id).inserted { above = parents[id] }
-    }
     let inside = Set(folders)
+    var kept: Set<WireID> = []
+    for id in found {
+      guard let row = try draft.item(id), row.isChanged(since: read, unseenBy: author.device) else { continue }
+      kept.insert(id)
+      // It stays with each of its names.
+      for place in row.places where inside.contains(place.parent) {
+        var above: WireID? = place.parent
+        while let id = above, id != folder, kept.insert(id).inserted { above = parents[id] }
+      }
+    }
     var deleted: [WireID] = []
     for id in found where !kept.contains(id) {
       guard var row = try draft.item(id) else { continue }

@@ -278,6 +278,30 @@ import Testing
     #expect(desk.paths == ["out.md"])
   }
 
+  /// What changed meanwhile stays with each of its names, and so do the folders that these are in.
+  @Test func whatStaysOfADeletedFolderKeepsAllItsNames() throws {
+    var desk = Desk()
+    let folder = try desk.folder("a", "plans")
+    let inner = try desk.folder("a", "inner", in: folder), other = try desk.folder("a", "other", in: folder)
+    let deep = try desk.folder("a", "deep", in: other)
+    let (item, version) = (WireID(), WireID())
+    let places = [
+      Place(parent: inner, "a.md"), Place(parent: deep, "b.md"), Place(parent: folder, "c.md"),
+      Place(parent: .root, "d.md"),
+    ]
+    try desk.send("a", .document(item, at: places, version: version, "x"))
+    _ = try desk.document("a", "unchanged.md", in: deep)
+    let read = desk.zone.number
+    try desk.send("b", .save(item, WireID(), base: version, "more"))
+    #expect(try desk.send("a", .deletion(folder, .folder, base: read, read: read)).outcome == .kept)
+    try desk.zone.check()
+    #expect(
+      desk.paths == [
+        "d.md", "plans", "plans/c.md", "plans/inner", "plans/inner/a.md", "plans/other", "plans/other/deep",
+        "plans/other/deep/b.md",
+      ])
+  }
+
   @Test func ofTwoFoldersInEachOtherTheSecondIsRefused() throws {
     var desk = Desk()
     let a = try desk.folder("a", "A"), b = try desk.folder("a", "B")
