@@ -405,7 +405,7 @@ final class ReplicaEngine: Sendable {
     do {
       if try await readPage(after: token) { state.withLock { $0.needsFeed = true } }
     } catch let failure as HubFailure where failure.kind == .refused(.gone) {
-      try await call { try $0.reread($1) }
+      try await call { try $0.reread($1, isGone: true) }
     } catch {
       state.withLock { $0.needsFeed = true }
       throw error
@@ -433,7 +433,7 @@ final class ReplicaEngine: Sendable {
         }
       // With a folder all that is in it comes or goes.
       if isWhole {
-        try await call { try $0.reread($1) }
+        try await call { try $0.reread($1, isGone: false) }
         return true
       }
     }
@@ -905,7 +905,7 @@ final class ReplicaEngine: Sendable {
         case .renamed: "has another name now, since another item has it at the hub"
         case .kept: "was changed elsewhere after it was deleted here, so it is back"
         case .purgedElsewhere: "was saved here while it was purged elsewhere, so it is a new document"
-        case .refused(let reason): "the hub refused it: \(reason.rawValue)"
+        case .refused(let reason): "the hub refused it: \(reason.words)"
         }
       tell(ItemNotice(item: notice.item, text: text))
     }
@@ -921,5 +921,23 @@ final class ReplicaEngine: Sendable {
 
   private func log(_ notice: ItemNotice) {
     logger.notice("id:\(notice.item): \(notice.text)", metadata: ["account": "\(account)"])
+  }
+}
+
+extension Verdict.Reason {
+  /// The reason for people.
+  fileprivate var words: String {
+    switch self {
+    case .invalid: "it is not what this hub takes (invalid)"
+    case .unknown: "it knows no such item"
+    case .noParent: "its folder is not there any more"
+    case .loop: "the folder would be inside of itself"
+    case .tooLarge: "it is too large"
+    case .border: "one share cannot lie in another one, and one document not on both sides of a share's border"
+    case .denied: "the account's part in the share does not allow it"
+    case .purged: "it was purged there"
+    case .group: "something else that belongs to it was refused"
+    case .confirmed: "it was answered before"
+    }
   }
 }

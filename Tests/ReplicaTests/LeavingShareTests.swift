@@ -140,6 +140,84 @@ import Testing
     try member.machine.finish()
   }
 
+  /// The same where it comes back by itself, under whatever number, and where the process ended in between.
+  @Test(arguments: [false, true], [Int64(1), 100])
+  func whatTheFeedBringsBackIsThereAgain(restarts: Bool, number: Int64) throws {
+    let member = try Member(isEverything: false)
+    let (machine, share) = (member.machine, member.share)
+    let ids = try ["out", "out/a.md", "b.md"].map { try #require(member.ids[$0]) }
+    try member.library.noteAllShared(member.states.filter { !ids[..<2].contains($0.item) }, token: "2", of: share)
+    try member.library.noteShared([], left: [ids[2]], token: "3", of: share)
+    if restarts { try machine.restart() }
+    let back = member.states.filter { ids.contains($0.item) }.map { state in
+      var state = state
+      state.number = number
+      return state
+    }
+    try machine.library.noteShared(back, left: [], token: "4", of: share)
+    try member.carryOut()
+    #expect(try machine.library.sends(of: share.account, limit: 10).isEmpty)
+    #expect(try machine.text(member.inode("out/a.md")) == "a\n")
+    #expect(try machine.text(member.inode("b.md")) == "b\n")
+    try machine.finish()
+  }
+
+  /// What left is not taken for deleted by a process that begins before anything was planned.
+  @Test func whatLeftIsNotDeletedByTheNextProcess() throws {
+    let member = try Member(isEverything: false)
+    let gone = Set(try ["out", "out/a.md"].map { try #require(member.ids[$0]) })
+    try member.library.noteAllShared(
+      member.states.filter { !gone.contains($0.item) }, token: "2", of: member.share)
+    try member.machine.restart()
+    try member.carryOut()
+    #expect(try member.library.sends(of: member.share.account, limit: 10).isEmpty)
+    try member.machine.finish()
+  }
+
+  /// A hub that was put back to a backup has less than members were told that it has. What they saved themselves they
+  /// send again, or keep.
+  @Test func whatAMemberSavedOutlivesAHubThatGoesBack() throws {
+    let member = try Member(isEverything: false)
+    let (machine, share) = (member.machine, member.share)
+    func save(_ text: String, _ folder: Int64, _ name: String) throws {
+      try machine.save(text, folder, name, machine.program)
+      machine.rest()
+    }
+    try save("b by the member\n", member.top, "b.md")
+    try save("new\n", member.top, "new.md")
+    try save("in a folder\n", member.inode("out"), "inner.md")
+    // The hub has all of it.
+    var number: Int64 = 50
+    while true {
+      _ = try member.library.plan(share.account)
+      let sends = try member.library.sends(of: share.account, limit: 10).map(\.send)
+      if sends.isEmpty { break }
+      let verdicts = sends.map { send in
+        number += 1
+        return Verdict(
+          serial: send.serial, outcome: .done, item: send.item, number: number, version: send.version?.id,
+          versionNumber: send.version.map { _ in send.base == nil ? 1 : 2 })
+      }
+      _ = try member.library.settle(verdicts, of: share.account)
+    }
+    try #require(number == 53)
+    // It goes back to before that, and to before there was one of the folders.
+    let gone = Set(try ["out", "out/a.md"].map { try #require(member.ids[$0]) })
+    try member.library.reread(share.account, isGone: true)
+    try member.library.noteAllShared(member.states.filter { !gone.contains($0.item) }, token: "9", of: share)
+    _ = try member.library.plan(share.account)
+    let sends = try member.library.sends(of: share.account, limit: 10).map(\.send)
+    let names = sends.map { $0.places?.first.map { String(decoding: $0.name, as: UTF8.self) } }
+    #expect(Set(names) == [nil, "new.md"] && sends.allSatisfy { $0.version != nil && !$0.isDeletion }, "\(sends)")
+    #expect(sends.first { $0.places == nil }?.item == member.ids["b.md"])
+    #expect(try member.names == ["b.md", "c.md", "new.md"])
+    #expect(try machine.text(member.inode("b.md")) == "b by the member\n")
+    #expect(try machine.inode("inner (not saved).md").map { try machine.text($0) } == "in a folder\n")
+    // What others saved there is not the member's to send.
+    #expect(try machine.inode("a (not saved).md") == nil)
+    try machine.finish()
+  }
+
   /// Programs that have it open can save nothing from the first step on: what they saved later would go with it.
   @Test(arguments: [false, true])
   func whatLeavesIsOutOfSightThenKeptThenDestroyed(isEverything: Bool) throws {

@@ -75,7 +75,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func noteListed(_ states: [ItemState], begins: Bool, of account: Int64) throws
   func endListing(token: String, read: Int64, of account: Int64) throws
   func noteAll(_ states: [ItemState], token: String, of account: Int64) throws
-  func reread(_ account: Int64) throws
+  func reread(_ account: Int64, isGone: Bool) throws
   func plan(_ account: Int64, sending sends: PlannedSends) throws -> ReplicaProgress
 
   func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)?

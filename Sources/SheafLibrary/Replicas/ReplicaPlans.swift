@@ -179,8 +179,10 @@ extension Library: ReplicaInterface {
   private func note(_ state: ItemState, of account: Int64, _ change: Change) throws {
     if state.item == .root { return }
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
+    try forgetDestroyed(&row, state.item, of: account, change)
     let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
-    guard state.number >= base?.number ?? 0, state.number >= row.newsNumber ?? 0 else { return }
+    // The numbers of a hub that went back are lower than before, and what it told since is the news.
+    guard state.number >= row.newsNumber ?? base?.number ?? 0 else { return }
     try noteHistory(of: state, after: row, account, change)
     if let base, row.news == nil, row.mark == nil, state.isAnswered(base) {
       // It is what this machine sent, and there is nothing to show.
@@ -250,11 +252,15 @@ extension Library: ReplicaInterface {
     }
   }
 
-  /// Has everything compared with the hub before the next plan: it does not take the feed's token any more.
-  package func reread(_ account: Int64) throws {
+  /// Has everything compared with the hub before the next plan.
+  ///
+  /// - Parameter isGone: Whether that is since the hub does not take the feed's token any more, as when it went back.
+  package func reread(_ account: Int64, isGone: Bool) throws {
     try locked {
       var replica = try connected(account)
       replica.rereads = true
+      // Of a share that says so; an account's own zone without a token is one that was never read.
+      if isGone, replica.share != nil { replica.token = nil }
       let changed = replica
       try makeChange(.replica) { try $0.rows.update(changed) }
     }
@@ -432,7 +438,7 @@ extension Library: ReplicaInterface {
     return plan.notices
   }
 
-  private func record(_ record: RecordChange, _ account: Int64, _ change: Change) throws {
+  func record(_ record: RecordChange, _ account: Int64, _ change: Change) throws {
     let id =
       switch record {
       case .base(let id, _), .news(let id, _), .mark(let id, _), .alias(let id, _): id

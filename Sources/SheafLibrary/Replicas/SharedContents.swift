@@ -11,6 +11,10 @@ package import SheafWire
 /// 1. What left the share, or may not be seen any more, leaves this machine with its history.
 /// 2. What an account of this library saved there, and the hub does not have, becomes its own first: a document in its
 ///    `Documents`, `NAME (not saved).EXT`.
+/// 3. What leaves is noted before it is destroyed, and what comes back begins anew. So nothing that is missing here
+///    looks as if somebody had deleted it, whatever comes in between.
+/// 4. If the hub may have gone back to an earlier state, what an account of this library saved there since counts as
+///    not sent: it is sent again, or kept by rule 2. What others saved, they send again themselves.
 extension Library {
   /// Notes changes in a share.
   ///
@@ -21,31 +25,22 @@ extension Library {
   package func noteShared(
     _ states: [ItemState], left: [WireID], token: String, of share: FollowedShare
   ) throws {
+    try noteDeparted(left, from: share)
     try takeAway(Set(left), from: share)
-    let gone = try locked { try left.compactMap { try departed($0, of: share.account) } }
-    try note(FeedPage(items: states + gone, token: token, hasMore: false), of: share.account)
+    try note(FeedPage(items: states, token: token, hasMore: false), of: share.account)
   }
 
   /// Notes everything that is in a share: all else left.
   ///
   /// - Parameter token: After which the share's feed goes on.
   package func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws {
-    let told = Set(states.map(\.item))
+    let told = Dictionary(states.map { ($0.item, $0) }) { $1 }
+    let stays = try sendAgain(told, to: share)
     let left = try locked { try read { try $0.replicaBases(of: share.account) } }
-      .compactMap { WireID(bytes: $0) }.filter { !told.contains($0) }
+      .compactMap { WireID(bytes: $0) }.filter { told[$0] == nil && !stays.contains($0) }
+    try noteDeparted(left, from: share)
     try takeAway(Set(left), from: share)
-    for start in stride(from: 0, to: max(states.count, left.count), by: Self.notedAtOnce) {
-      try locked {
-        try makeChange(.replica) { change in
-          for state in states.dropFirst(start).prefix(Self.notedAtOnce) {
-            try noteAnew(state, of: share.account, change)
-          }
-          for id in left.dropFirst(start).prefix(Self.notedAtOnce) {
-            if let state = try departed(id, of: share.account) { try noteAnew(state, of: share.account, change) }
-          }
-        }
-      }
-    }
+    try noteAnew(states, of: share)
     try locked {
       var replica = try connected(share.account)
       (replica.token, replica.rereads) = (token, false)
@@ -61,21 +56,29 @@ extension Library {
   /// Items that one transaction notes.
   private static let notedAtOnce = 32
 
-  /// Notes a state, also under a number that is not higher: what left a share and came back begins anew.
+  /// Notes that items left, of which nothing may be here any more (rule 3).
+  private func noteDeparted(_ left: [WireID], from share: FollowedShare) throws {
+    try noteAnew(locked { try left.compactMap { try departed($0, of: share.account) } }, of: share)
+  }
+
+  /// Notes states, also under numbers that are not higher: what left a share and came back begins anew.
+  private func noteAnew(_ states: [ItemState], of share: FollowedShare) throws {
+    for start in stride(from: 0, to: states.count, by: Self.notedAtOnce) {
+      try locked {
+        try makeChange(.replica) { change in
+          for state in states[start...].prefix(Self.notedAtOnce) { try noteAnew(state, of: share.account, change) }
+        }
+      }
+    }
+  }
+
   private func noteAnew(_ state: ItemState, of account: Int64, _ change: Change) throws {
     guard state.item != .root else { return }
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
     try noteHistory(of: state, after: row, account, change)
+    try forgetDestroyed(&row, state.item, of: account, change)
     let mark: ReplicaMark? = try row.mark.map { try replicaTexts.decode($0) }
-    var base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
-    let news: ItemState? = try row.news.map { try replicaTexts.decode($0) }
-    if let former = base, news?.isPurged ?? false, try replicaInode(state.item, of: account) == nil {
-      // It left, is destroyed here and came back before anything was planned. Nobody here deleted it.
-      for place in former.places {
-        try change.rows.removeReplicaName(of: account, place.parent.bytes, place.name, state.item.bytes)
-      }
-      (base, row.base) = (nil, nil)
-    }
+    let base: ItemState? = try row.base.map { try replicaTexts.decode($0) }
     if base == state {
       // What is to be shown again stays news.
       if mark != .undone { (row.news, row.newsNumber) = (nil, nil) }
@@ -85,6 +88,20 @@ extension Library {
     try change.rows.setReplicaItem(of: account, state.item.bytes, row)
   }
 
+  /// Forgets what the hub had of an item that left a share and is destroyed here, where it comes back before that was
+  /// planned: nobody here deleted it.
+  func forgetDestroyed(_ row: inout ReplicaItemRow, _ id: WireID, of account: Int64, _ change: Change) throws {
+    guard let text = row.news, case let news = try replicaTexts.decode(text) as ItemState, news.isPurged,
+      try replicaInode(id, of: account) == nil
+    else { return }
+    if let base: ItemState = try row.base.map({ try replicaTexts.decode($0) }) {
+      for place in base.places {
+        try change.rows.removeReplicaName(of: account, place.parent.bytes, place.name, id.bytes)
+      }
+    }
+    (row.base, row.news, row.newsNumber) = (nil, nil, nil)
+  }
+
   /// The state of an item that is in the share no more; nil where this library does not know it.
   private func departed(_ id: WireID, of account: Int64) throws -> ItemState? {
     let row = try read { try $0.replicaItem(of: account, id.bytes) }
@@ -92,6 +109,63 @@ extension Library {
     (state.isDeleted, state.isPurged, state.version) = (true, true, nil)
     state.number = max(state.number, row.newsNumber ?? 0)
     return state
+  }
+
+  // MARK: - A hub that went back
+
+  /// Has what was saved here in a share, and is after what a hub tells that may have gone back, sent again (rule 4).
+  ///
+  /// - Parameter told: Everything that is in the share.
+  /// - Returns: the documents of which nothing is told, and that are to be made anew in folders that are there.
+  private func sendAgain(_ told: [WireID: ItemState], to share: FollowedShare) throws -> Set<WireID> {
+    guard try locked({ try connected(share.account).token }) == nil else { return [] }
+    var stays: Set<WireID> = []
+    let known = try locked { try read { try $0.replicaBases(of: share.account) } }.compactMap { WireID(bytes: $0) }
+    for start in stride(from: 0, to: known.count, by: Self.notedAtOnce) {
+      try locked {
+        try settleSessions()
+        try makeChange(.replica) { change in
+          for id in known[start...].prefix(Self.notedAtOnce) {
+            if try sendAgain(id, told, share.account, change), told[id] == nil { stays.insert(id) }
+          }
+        }
+      }
+    }
+    return stays
+  }
+
+  /// - Returns: whether something of the document is to be sent to where it is.
+  private func sendAgain(
+    _ id: WireID, _ told: [WireID: ItemState], _ account: Int64, _ change: Change
+  ) throws -> Bool {
+    let replica = try connected(account)
+    guard let inode = try replicaInode(id, of: account), inode.isRegular, inode.row.nlink > 0,
+      let item = try item(of: inode)
+    else { return false }
+    let versions = try replicaVersions(of: item, replica, withSent: true)
+    var chain = versions.unsent[...]
+    if let current = told[id]?.version?.id {
+      // What the hub has and this library does not know is newer than all that is here.
+      guard let place = chain.lastIndex(where: { $0.id == current }) else { return false }
+      chain = chain[(place + 1)...]
+    }
+    var isAny = false
+    for version in chain {
+      guard let number = versions.numbers[version.id], let row = try change.rows.version(item.id, number),
+        let author = accountTable[row.author], author.elsewhere == nil, row.content.absentLength == 0
+      else { continue }
+      try change.rows.set(ReplicaVersionRow(number: number, uuid: version.id.bytes, isSent: false), of: item.id)
+      isAny = true
+    }
+    guard isAny else { return false }
+    let base = told[id]
+    // Without its folder it cannot be made anew: then it is kept as what could not be saved.
+    var tree = try ReplicaTree(self, replica)
+    let hasFolder = try tree.local(id)?.places.allSatisfy { told[$0.parent] != nil } ?? false
+    guard base != nil || hasFolder else { return false }
+    try record(.base(id, base), account, change)
+    try record(.news(id, nil), account, change)
+    return true
   }
 
   /// Whether the hub told that an item is a folder.
@@ -194,6 +268,8 @@ extension Library {
         }
       }
     }
+    // Noted before it goes, so that it is not missing here (rule 3).
+    for id in moved { _ = try tellAgain(id, in: share) }
     // With a folder goes what is in it.
     let tops = try items.filter { id in
       try locked {
@@ -201,7 +277,6 @@ extension Library {
       }
     }
     try destroyHere(tops.sorted() + items.subtracting(tops).sorted(), share.account)
-    for id in moved { _ = try tellAgain(id, in: share) }
   }
 
   /// Whether an inode is that of one of some items, or in one of them.
