@@ -38,6 +38,13 @@ public struct WireID: Hashable, Sendable, Codable, CustomStringConvertible {
   /// A new one.
   public init() { self.init(UUID()) }
 
+  /// When it was made, in nanoseconds since 1970, to milliseconds; nil where it does not say (RFC 9562, version 7, does).
+  public var time: Int64? {
+    guard high >> 12 & 0xF == 7 else { return nil }
+    let (time, isPast) = Int64(high >> 16).multipliedReportingOverflow(by: 1_000_000)
+    return isPast ? nil : time
+  }
+
   /// - Returns: nil where it is no UUID in its usual form, with digits in upper or lower case.
   public init?(_ text: String) {
     var text = text

@@ -67,12 +67,15 @@ package struct MemoryZone: ZoneReader {
       guard let before, !before.isDeleted else { continue }
       for place in before.places { names[place] = nil }
     }
+    let times = Dictionary(group.map { ($0.item, $0.time) }) { first, _ in first }
     for (id, before) in draft.changed {
       guard var row = try draft.item(id) else { continue }
       number += 1
       row.number = number
       row.others = before.map { $0.device == author.device ? $0.others : $0.number } ?? 0
       row.device = author.device
+      let placed = Placement(of: row, before, number: number, time: times[id] ?? nil, by: nil, at: author.now)
+      if let placed { row.placement = placed }
       items[id] = row
       if row.isDeleted { continue }
       for place in row.places {
@@ -94,12 +97,7 @@ package struct MemoryZone: ZoneReader {
 
   /// An item as the feed tells of it; nil where there never was one.
   package func state(_ id: WireID) -> ItemState? {
-    items[id].map { row in
-      ItemState(
-        number: row.number, item: row.item, kind: row.kind, isDeleted: row.isDeleted, places: row.places,
-        mode: row.mode, mtime: row.mtime, target: row.target.map { Data($0) }, attributes: row.attributes,
-        version: row.version.flatMap { version($0)?.facts }, copyOf: row.copyOf)
-    }
+    items[id].map { row in Feeds.state(row, row.version.flatMap { version($0) }) }
   }
 
   private func merged(_ conflict: SaveConflict) -> [UInt8]? {

@@ -46,12 +46,11 @@ final class LibraryMachine {
     func advance(seconds: Int64) { time.nanoseconds += seconds * 1_000_000_000 }
   }
 
-  init(_ name: String) throws {
+  init(_ name: String, clock: MachineClock = MachineClock()) throws {
     self.name = name
     var template = Array("/var/tmp/sheaf-replica-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw Broken(description: "no folder") }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let clock = MachineClock()
     self.clock = clock
     library = try Self.open(folder, clock)
     let handle = try AccountHandle("alice@hub.example")
@@ -284,7 +283,9 @@ final class LibraryMachine {
       notices += try library.settle(verdicts, of: account)
       return true
     }
-    if try library.replica(account)?.token.map({ $0 != "\(hub.epoch)" }) ?? false { try library.reread(account) }
+    if try library.replica(account)?.token.map({ $0 != "\(hub.epoch)" }) ?? false {
+      try library.reread(account, isGone: true)
+    }
     guard let replica = try library.replica(account) else { throw Broken(description: "is no replica") }
     if replica.rereads, replica.token == nil {
       stage = "listing"
@@ -496,6 +497,36 @@ final class LibraryMachine {
       }
     }
     return shown
+  }
+
+  /// What there was at a time, by path.
+  func past(at time: Timestamp) throws -> [String: (item: WireID, what: String)] {
+    var past: [String: (item: WireID, what: String)] = [:]
+    let top = try documents
+    var open = [(path: "", ino: top)]
+    while let folder = open.popLast() {
+      for entry in try library.pastEntries(of: folder.ino, below: top, at: time, other) {
+        guard let item = try library.locked({ try library.read { try $0.item(entry.item) } }) else {
+          throw Broken(description: "\(name): an item of \(time) is gone")
+        }
+        let path = folder.path + String(decoding: entry.name, as: UTF8.self)
+        let (kind, contents): (SheafWire.ItemKind, String)
+        switch entry.kind {
+        case .folder(let ino):
+          (kind, contents) = (.folder, "")
+          open.append((path + "/", ino))
+        case .symbolicLink(let ino):
+          (kind, contents) = (.symlink, String(decoding: try library.pastLink(ino, other).target, as: UTF8.self))
+        case .document(let id, let version):
+          let row = try library.locked { try library.read { try $0.version(id, version) } }
+          (kind, contents) = (.document, try row.map { try text(of: $0.content) } ?? "")
+        }
+        if past.updateValue((WireID(item.uuid), "\(kind) \(contents)"), forKey: path) != nil {
+          throw Broken(description: "\(name): two items had the name \(path) at \(time)")
+        }
+      }
+    }
+    return past
   }
 
   /// The contents of all versions, of what was deleted too.

@@ -12,7 +12,7 @@ import Testing
   static let seed = environment["SHEAF_SEED"].flatMap { UInt64($0) }
   static let histories = environment["SHEAF_STEPS"].flatMap { UInt64($0) }
   /// Those that found something once.
-  private static let former: [UInt64] = [85, 131, 137, 259, 260, 1_794]
+  private static let former: [UInt64] = [85, 131, 137, 259, 260, 1_794, 2_208]
   /// `SHEAF_STEPS` of them from `SHEAF_SEED` on; without it that one alone, or those of every run.
   private static var seeds: [UInt64] {
     if let seed { return Array(seed..<seed + (histories ?? 1)) }
@@ -27,9 +27,11 @@ import Testing
 
   @Test func whatIsNotHereIsNotLost() throws { try run(.contentsOnDemand) }
 
+  @Test func everyMachineShowsThePastAsItWas() throws { try run(.moments) }
+
   private func run(_ deeds: LibraryWorld.Deeds) throws {
     var outcomes: [Verdict.Outcome: Int] = [:]
-    var freed: Int64 = 0
+    var (freed, restorations): (Int64, Int) = (0, 0)
     for seed in Self.seeds {
       let world = try LibraryWorld(seed: seed, deeds)
       do {
@@ -40,12 +42,14 @@ import Testing
         return
       }
       freed += world.freedDocuments
+      restorations += world.restorations
       for verdict in world.machines.flatMap(\.outcomes) { outcomes[verdict.outcome, default: 0] += 1 }
       try world.finish()
     }
-    print("\(deeds): outcomes \(outcomes), \(freed) documents freed")
+    print("\(deeds): outcomes \(outcomes), \(freed) documents freed, \(restorations) restorations")
     // Otherwise the histories prove nothing.
     if deeds == .contentsOnDemand, Self.seed == nil { #expect(freed > 20) }
+    if deeds == .moments, Self.seed == nil { #expect(restorations > 20) }
   }
 }
 
@@ -60,6 +64,8 @@ final class LibraryWorld {
     case losses
     /// Some machines keep no contents, or free them; the hub never goes back.
     case contentsOnDemand
+    /// Now and then all machines have everything, and that moment is remembered. They and the hub have one clock.
+    case moments
   }
 
   private let deeds: Deeds
@@ -71,6 +77,10 @@ final class LibraryWorld {
   private var counter = 0
   private(set) var log: [String] = []
   private(set) var freedDocuments: Int64 = 0
+  /// Those after which everything was as it had been.
+  private(set) var restorations = 0
+  /// What there was at some times.
+  private var moments: [(time: Timestamp, present: [String: (item: WireID, what: String)])] = []
 
   /// What a machine lost after the hub had it: if the hub loses it, too, nobody has it.
   private var forgotten: Set<String> = []
@@ -78,7 +88,11 @@ final class LibraryWorld {
   init(seed: UInt64, _ deeds: Deeds) throws {
     self.deeds = deeds
     random = SeededRandom(seed: seed)
-    for index in 0..<Int.random(in: 2...3, using: &random) { machines.append(try LibraryMachine("machine\(index)")) }
+    let clock = LibraryMachine.MachineClock()
+    if deeds == .moments { hub.clock = clock }
+    for index in 0..<Int.random(in: 2...3, using: &random) {
+      machines.append(try LibraryMachine("machine\(index)", clock: hub.clock ?? LibraryMachine.MachineClock()))
+    }
     if deeds == .losses { for machine in machines { try machine.copy(.disk) } }
     for machine in machines { machine.source = { [unowned self] in hub.text($0) } }
     if deeds == .contentsOnDemand {
@@ -108,6 +122,10 @@ final class LibraryWorld {
         freedDocuments += freed.documents
         continue
       }
+      if deeds == .moments, Int.random(in: 0..<8, using: &random) == 0 {
+        try remember()
+        continue
+      }
       switch Int.random(in: 0..<20, using: &random) {
       case 0..<9: try change(machine)
       case 9..<17:
@@ -121,7 +139,7 @@ final class LibraryWorld {
       case 18:
         log.append("\(machine.name) restart")
         try machine.restart()
-      case _ where deeds == .contentsOnDemand: continue
+      case _ where deeds == .contentsOnDemand || deeds == .moments: continue
       default:
         if let earlier, Int.random(in: 0..<4, using: &random) == 0 {
           log.append("the hub goes back")
@@ -134,6 +152,103 @@ final class LibraryWorld {
       }
     }
     try settle()
+    guard deeds == .moments, let moment = moments.randomElement(using: &random) else { return }
+    let machine = machines.randomElement(using: &random)!
+    try checkMoments()
+    // One machine goes back, and on again, and all the others with it.
+    let present = hub.present()
+    if let before = try restore(moment.time, moment.present, on: machine) {
+      _ = try restore(before, present, on: machine)
+    }
+  }
+
+  /// Makes `Documents` what it was at a time.
+  ///
+  /// - Returns: the time that undoes it; nil where nothing was done, or where something was left alone, for which there
+  ///   are reasons that this does not judge.
+  private func restore(
+    _ time: Timestamp, _ then: [String: (item: WireID, what: String)], on machine: LibraryMachine
+  ) throws -> Timestamp? {
+    let documents = try ItemPath(account: AccountHandle("alice@hub.example"), "Documents")
+    log.append("\(machine.name) restores \(time)")
+    let started = hub.clock?.now.nanoseconds ?? 0
+    let done = try machine.library.restoreFolder(documents, FolderRestoreRequest(time: time)) { _ in }
+    log += done.steps.map { "  \($0)" }
+    try settle()
+    if done.steps.contains(where: { $0.action == .leave }) { return nil }
+    let present = hub.present()
+    let differences = Set(present.keys).union(then.keys).sorted().filter { path in
+      guard let (item, what) = present[path] else { return then[path] != nil }
+      if then[path]?.what == what { return false }
+      // What was saved before a deletion, and not sent, is sent once the document is there again: as its latest version,
+      // merged with it, or beside it.
+      let isLate = hub.versions(of: item).contains { $0.time < started && $0.arrived > started }
+      // What one machine had, and no hub had heard of, may get another name for what comes back, and is known by that.
+      guard let was = then[path] else { return !isLate && hub.placed(item) ?? .min < started }
+      if was.item != item || isLate { return was.item != item }
+      // Of a deleted document the hub may have a later version than this machine's trash, which comes back with it.
+      let isRecovered = done.steps.contains { $0.action == .recover && $0.path == "Documents/\(path)" }
+      return !isRecovered || hub.zone.items[item]?.version.flatMap(hub.zone.version)?.time ?? .max >= started
+    }.map {
+      "\($0): is \(present[$0].map { "\($0)" } ?? "-"), was \(then[$0].map { "\($0)" } ?? "-")"
+    }
+    guard differences.isEmpty else {
+      throw LibraryMachine.Broken(
+        description: "\(machine.name) restored \(time): \(differences.joined(separator: "; "))")
+    }
+    restorations += 1
+    return done.before
+  }
+
+  /// Has all machines come to rest, and remembers what there is then.
+  private func remember() throws {
+    try settle()
+    guard let clock = hub.clock else { return }
+    clock.advance(seconds: 1)
+    moments.append((clock.now, hub.present()))
+    log.append("moment \(moments.count)")
+    clock.advance(seconds: 1)
+  }
+
+  /// Each machine shows every moment as it was. One that is connected last does not know where things were that were
+  /// moved since, and shows nothing that was not.
+  private func checkMoments() throws {
+    guard let clock = hub.clock else { return }
+    let late = try LibraryMachine("late", clock: clock)
+    late.source = machines[0].source
+    machines.append(late)
+    try settle()
+    let present = hub.present()
+    for (index, moment) in moments.enumerated() {
+      /// What one machine had, and sent later.
+      var early: [WireID: LibraryMachine] = [:]
+      for machine in machines {
+        let past = try machine.past(at: moment.time)
+        let paths = Set(past.keys).union(moment.present.keys).sorted()
+        let differences = paths.compactMap { path -> String? in
+          let (shown, was) = (past[path], moment.present[path])
+          // What never travelled, or was deleted here before its id became another item's, the hub does not know.
+          let isKnown = shown.map { hub.zone.items[$0.item] != nil } ?? false
+          if let shown, let was, shown.what == was.what, shown.item == was.item || !isKnown { return nil }
+          if was == nil, !isKnown || shown == nil { return nil }
+          if was == nil, let item = shown?.item, early[item, default: machine] === machine,
+            hub.placed(item) ?? .min > moment.time.nanoseconds
+          {
+            early[item] = machine
+            return nil
+          }
+          if shown == nil, machine === late, let item = was?.item {
+            let stays = !path.contains("/") && present[path]?.item == item
+            if !stays || hub.placed(item) ?? .min > moment.time.nanoseconds { return nil }
+          }
+          return "\(path): shown \(shown.map { "\($0)" } ?? "-"), was \(was.map { "\($0)" } ?? "-")"
+        }
+        guard differences.isEmpty else {
+          throw LibraryMachine.Broken(
+            description: "\(machine.name), moment \(index + 1): \(differences.joined(separator: "; "))")
+        }
+      }
+    }
   }
 
   /// A machine is synced, backed up, loses its power, or gets its backup back.
@@ -231,7 +346,8 @@ final class LibraryWorld {
     }
   }
 
-  /// Every machine has all versions of all documents, with the hub's numbers, also of those that were deleted.
+  /// Every machine has all versions of all documents, also of those that were deleted. In the trash they may have other
+  /// numbers than at the hub.
   private func checkHistories() throws {
     for row in hub.zone.items.values where row.kind == .document && row.version != nil {
       let expected = hub.versions(of: row.item)
@@ -239,10 +355,10 @@ final class LibraryWorld {
         let history = try machine.history(of: row.item)
         for version in expected {
           let (text, here) = (hub.text(version.id), history[version.id])
-          guard here?.number == version.number, here?.text == text else {
+          guard let here, here.number == version.number || row.isDeleted, here.text == text else {
             throw LibraryMachine.Broken(
               description: "\(machine.name), \(row.item)\(row.isDeleted ? ", deleted" : ""): version \(version.number) "
-                + "\(version.id) is \(here.map { "\($0)" } ?? "missing"), of "
+                + "\(version.id) is \(history[version.id].map { "\($0)" } ?? "missing"), of "
                 + "\(history.values.map(\.number).sorted()) and \(expected.map(\.number))")
           }
         }

@@ -12,6 +12,8 @@ struct SimulatedHub {
   /// Rises with each restored state.
   private(set) var epoch = 0
   private var seconds = 1_800_000_000
+  /// The clock that it goes by; nil for one of its own.
+  var clock: LibraryMachine.MachineClock?
   /// Up to which number the log of now has the events of each epoch before.
   private var partings: [Int: Int64] = [:]
   /// What it refuses besides what its rules say, as it does where an account's rights are lost.
@@ -32,7 +34,8 @@ struct SimulatedHub {
         continue
       }
       let made =
-        try refused(group) ?? zone.send(group, by: MemoryZone.author(device, at: Timestamp(seconds: Int64(seconds))))
+        try refused(group)
+        ?? zone.send(group, by: MemoryZone.author(device, at: clock?.now ?? Timestamp(seconds: Int64(seconds))))
       for (send, verdict) in zip(group, made) {
         verdicts[device, default: [:]][verdict.serial] = (try SendDigest(send), verdict)
       }
@@ -99,6 +102,20 @@ struct SimulatedHub {
     }
     return shown
   }
+
+  /// What is there, by path, as ``LibraryMachine/past(at:)`` has it.
+  func present() -> [String: (item: WireID, what: String)] {
+    var present: [String: (item: WireID, what: String)] = [:]
+    for (path, id) in zone.paths {
+      guard let row = zone.items[id] else { continue }
+      let contents = row.target.map { String(decoding: $0, as: UTF8.self) } ?? row.version.flatMap(text) ?? ""
+      present[path] = (id, "\(row.kind) \(contents)")
+    }
+    return present
+  }
+
+  /// When an item got its names, in nanoseconds; nil where it was made with them.
+  func placed(_ item: WireID) -> Int64? { zone.state(item)?.placed }
 
   /// The contents of all versions.
   var texts: Set<String> { Set(zone.versions.keys.compactMap { text($0) }) }

@@ -3,7 +3,8 @@ import SheafModel
 import SheafWire
 
 /// Who made an item and who placed it last, which is who gave it its names, recovered or deleted it. Only what is not
-/// as for most items has a row in `placements`: those that the owner made, and that nobody placed since, have none.
+/// as for most items has a row in `placements`: those that the owner made where they are, and that nobody placed since,
+/// have none.
 struct Placement: Hashable, Sendable {
   /// The handle of who made it; nil for the owner of the zone.
   var madeBy: String?
@@ -38,6 +39,39 @@ struct Placement: Hashable, Sendable {
   }
 }
 
+extension Placement {
+  /// Nanoseconds that a program may take from making a file until it has its name.
+  private static let makingTime: Int64 = 1_000_000_000
+
+  /// What is noted of an item that changed; nil where nothing is to be noted anew.
+  ///
+  /// - Parameters:
+  ///   - number: The zone's number of the change.
+  ///   - time: When it was changed, as the send says.
+  ///   - handle: Who changed it; nil for the owner of the zone.
+  init?(
+    of row: ItemRow, _ before: ItemRow?, number: Int64, time: Int64?, by handle: String?, at now: Timestamp
+  ) {
+    guard let before else {
+      guard let handle else {
+        let named = EventWriter.time(time, at: now).nanoseconds
+        // Where its id says when it was made, that is when it got its names, unless no hub heard of it before: an
+        // editor's backup may become a document. The id of what the hub put beside a document says nothing.
+        if let made = row.item.time, time == nil || named - made < Self.makingTime { return nil }
+        self.init(time: named, placed: number)
+        return
+      }
+      self.init(madeBy: handle, made: number, placedBy: handle, time: now.nanoseconds, placed: number)
+      return
+    }
+    guard row.isDeleted != before.isDeleted || row.places != before.places else { return nil }
+    if row.isDeleted, before.placement == nil, handle == nil { return nil }
+    self = before.placement ?? Placement()
+    (placedBy, placed) = (handle, number)
+    if !row.isDeleted { self.time = EventWriter.time(handle == nil ? time : nil, at: now).nanoseconds }
+  }
+}
+
 extension StoredZone {
   /// Notes who made or placed the items that a draft changed.
   ///
@@ -52,22 +86,9 @@ extension StoredZone {
     let times = Dictionary(sends.map { ($0.item, $0.time) }) { first, _ in first }
     for (item, before) in draft.changed {
       guard let row = try draft.item(item), let number = numbers[item] else { continue }
-      guard let before else {
-        guard let handle else { continue }
-        let made = Placement(madeBy: handle, made: number, placedBy: handle, time: now.nanoseconds, placed: number)
-        try write(made, of: item)
-        continue
-      }
-      guard row.isDeleted != before.isDeleted || row.places != before.places else { continue }
-      var placement = before.placement ?? Placement()
-      (placement.placedBy, placement.placed) = (handle, number)
-      if !row.isDeleted {
-        let time = handle == nil ? times[item] ?? nil : nil
-        placement.time = EventWriter.time(time, at: now).nanoseconds
-      } else if before.placement == nil, handle == nil {
-        continue
-      }
-      try write(placement, of: item)
+      let placement = Placement(
+        of: row, before, number: number, time: times[item] ?? nil, by: handle, at: now)
+      if let placement { try write(placement, of: item) }
     }
   }
 

