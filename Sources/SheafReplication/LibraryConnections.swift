@@ -70,8 +70,7 @@ package final class LibraryConnections: ConnectionController {
         try begin(replica.account, key(replica.account, zone))
       } catch {
         logger.error(
-          "an account is connected, but this machine has no key for it",
-          metadata: ["zone": "\(zone)", "error": "\(error)"])
+          "a connected account has no connection with its hub", metadata: ["zone": "\(zone)", "error": "\(error)"])
       }
     }
   }
@@ -154,8 +153,12 @@ package final class LibraryConnections: ConnectionController {
     return (shares, log, device)
   }
 
+  /// - Throws: ``SheafError``; `busy` if this library is a copy of the one that is the device.
   @discardableResult
   private func begin(_ account: Int64, _ key: DeviceKeyFile) throws -> AccountShares {
+    // What an earlier program connected names no file.
+    let isOriginal = try library.replicaDevice(account)?.isOriginal ?? true
+    try key.holder.take(for: library.location.path, isOriginal: isOriginal)
     let (shares, log, device) = try make(account, key)
     let engine = shares.own
     let task = Task {
@@ -204,10 +207,12 @@ package final class LibraryConnections: ConnectionController {
   /// The same; nil for an account that is not connected.
   func connected(_ handle: AccountHandle) throws -> AccountShares? {
     if let known = runningShares(of: handle) { return known }
-    // A process that serves one command connects when it has to.
-    guard connectsOnDemand || hasStarted.withLock({ $0 }), let (account, key) = try key(of: handle) else { return nil }
+    guard connects, let (account, key) = try key(of: handle) else { return nil }
     return try begin(account, key)
   }
+
+  /// Whether accounts are connected here: a process that serves one command connects them when it has to.
+  private var connects: Bool { connectsOnDemand || hasStarted.withLock { $0 } }
 
   private func runningShares(of handle: AccountHandle) -> AccountShares? {
     running.withLock { $0.values.first { $0.engine.account == handle }?.shares }
@@ -477,12 +482,15 @@ package final class LibraryConnections: ConnectionController {
     return all.sorted { "\($0.account)" < "\($1.account)" }
   }
 
-  /// How a connected account is for which this machine has no key; nil if it has one.
+  /// How a connected account is for which this machine has no key, or whose key is another library's; nil for others.
   private func keyless(_ handle: AccountHandle, _ account: Int64, _ zone: WireID?) -> ConnectionStatus? {
     guard let zone, let counts = try? library.replicaCounts(account), let pace = try? library.replicaPace(account)
     else { return nil }
     do {
-      _ = try key(account, zone).file.read()
+      let key = try key(account, zone)
+      _ = try key.file.read()
+      // What is only looked into connects nothing, and takes no key.
+      if connects { try key.holder.check(library.location.path) }
       return nil
     } catch {
       return ConnectionStatus(
@@ -547,13 +555,18 @@ package final class LibraryConnections: ConnectionController {
 private struct DeviceFolder: Sendable {
   private let prefix: String
 
-  init(_ folder: String, library: String) { prefix = "\(folder)/\(library)" }
+  private let library: String
+
+  init(_ folder: String, library: String) {
+    self.library = library
+    prefix = "\(folder)/\(library)"
+  }
 
   var newFile: DeviceFile { DeviceFile("\(prefix)-new.json") }
 
   /// - Parameter device: The device's id; nil for one that an earlier program enrolled.
   func key(of zone: WireID, device: String?) -> DeviceKeyFile {
-    DeviceKeyFile("\(prefix)-\(zone)\(device.map { "-\($0)" } ?? "")", isNamed: device != nil)
+    DeviceKeyFile("\(prefix)-\(zone)\(device.map { "-\($0)" } ?? "")", of: library, isNamed: device != nil)
   }
 
   /// Keeps the key of the enrolment that was finished.
@@ -567,17 +580,22 @@ private struct DeviceFolder: Sendable {
 /// The file of a device's key, with those that note the serials of its sends.
 private struct DeviceKeyFile: Sendable {
   private let name: String
+  private let library: String
   /// Whether the device's id is part of the name, so that no other device's files begin with it.
   private let isNamed: Bool
 
-  init(_ name: String, isNamed: Bool) {
+  init(_ name: String, of library: String, isNamed: Bool) {
     self.name = name
+    self.library = library
     self.isNamed = isNamed
   }
 
   var file: DeviceFile { DeviceFile("\(name).json") }
 
   var serials: SerialFile { SerialFile("\(name).serial") }
+
+  /// Which library uses the key.
+  var holder: KeyHolder { KeyHolder("\(name).library", ofLibrary: library) }
 
   /// The keys that stand for the device in shares of other hubs.
   var keys: KeyFile { KeyFile("\(name).keys") }
@@ -586,6 +604,7 @@ private struct DeviceKeyFile: Sendable {
   func serials(ofShare share: WireID) -> SerialFile { SerialFile("\(name)-\(share).serial") }
 
   func remove() throws {
+    try holder.remove()
     let folder = String(name.prefix(upTo: name.lastIndex(of: "/") ?? name.startIndex))
     let start = "\(name.dropFirst(folder.count + 1))-"
     let shares = isNamed ? (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] : []

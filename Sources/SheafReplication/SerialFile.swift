@@ -8,7 +8,8 @@ import Synchronization
 ///
 /// A hub does each send once, by the device's serial. A library that is put back to an earlier state would give serials a
 /// second time, and take the hub's answers to other sends for its own. So the highest one is noted outside of the
-/// library, before it is used. Of two copies of a library that have one key, the one that began first finds that out.
+/// library, before it is used. If two copies of a library use one key all the same (``KeyHolder``), the one that began
+/// first finds that out.
 final class SerialFile: Sendable {
   /// How many serials are noted at once.
   private static let block: Int64 = 1_000

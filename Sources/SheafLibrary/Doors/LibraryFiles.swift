@@ -12,6 +12,9 @@ extension Library {
     try Store.refuseStranger(at: location.path, lockPath: location.lockPath)
   }
 
+  /// The id of a library by its file, which is not opened as one; nil where it cannot be read.
+  package static func id(ofFileAt path: String) -> String? { Store.setting("library", ofFileAt: path) }
+
   /// Opens the folder of the library's files as a place alone (O_PATH), for the caller to close.
   ///
   /// - Throws: ``SheafError``: `busy` where another folder is at the library's path by now.

@@ -86,8 +86,73 @@ import Testing
     }
   }
 
-  /// Two processes with copies of one library, and the one key of their machine.
-  @Test func aCopiedLibraryStopsTheFirstOneAndBothKeepWhatTheyHave() throws {
+  /// A copy of a library, such as a backup that somebody mounts to look into it, leaves the library's connection alone. It
+  /// takes the library's place once that is gone.
+  @Test func aCopyIsNoDeviceWhileTheLibraryIsThere() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > one")
+      try expectSame([laptop, desktop])
+      let copies = try ["copy", "second"].map { try ReplicaMachine($0, place, home: laptop.home) }
+      defer { for copy in copies { try? copy.library.tearDown() } }
+      let (copy, second) = (copies[0], copies[1])
+      for copy in copies { _ = try laptop.succeed("backup", copy.library.library) }
+      try laptop.shell("echo first > two")
+      try expectSame([laptop, desktop])
+      try copy.mount()
+      try copy.shell("echo copy > three; rm one")
+      let file = laptop.library.library
+      #expect(try copy.succeed("status").text.contains("is used by the library \(file), of which this one is a copy"))
+      for words in [["sync"], ["device", "add"]] {
+        let refused = try copy.sheaf(words)
+        #expect(refused.status != 0 && refused.errorText.contains("move the other file away"), "\(words): \(refused)")
+      }
+      try laptop.shell("echo more > four")
+      try expectSame([laptop, desktop])
+      #expect(try desktop.shell("cat one two four; ls") == "one\nfirst\nmore\nfour\none\ntwo")
+      // By whatever name it is called, and wherever it was moved, the library is the device.
+      try laptop.library.unmount()
+      try Command(["mv", file, "\(file).moved"]).succeed()
+      try Command(["ln", "-s", "\(file).moved", file]).succeed()
+      try laptop.mount()
+      try laptop.shell("echo linked > five")
+      try expectSame([laptop, desktop])
+      try copy.library.unmount()
+      try copy.mount()
+      #expect(try copy.succeed("status").text.contains("\(file).moved, of which this one is a copy"))
+      try copy.library.unmount()
+      // What was put back to its place is the library, and the former file a copy.
+      try laptop.library.unmount()
+      try Command.shell("cd '\(place.folder.path)' && rm '\(file)' && cp '\(copy.library.library)' '\(file)'").succeed()
+      let former = try ReplicaMachine("former", place, home: laptop.home)
+      try Command(["mv", "\(file).moved", former.library.library]).succeed()
+      try laptop.mount()
+      try laptop.wait()
+      try former.mount()
+      #expect(try former.succeed("status").text.contains("\(file), of which this one is a copy"))
+      try former.library.tearDown()
+      try expectSame([laptop, desktop])
+      // Without it, the first copy that asks is, and no other one.
+      try laptop.library.unmount()
+      try Command(["rm", file]).succeed()
+      try copy.mount()
+      try copy.wait()
+      try second.mount()
+      #expect(try second.succeed("status").text.contains("\(copy.library.library), of which this one is a copy"))
+      try second.library.unmount()
+      try expectSame([copy, desktop])
+      // Moved to another place, it still is, also with another library in its former one.
+      try copy.library.unmount()
+      try Command(["mv", copy.library.library, file]).succeed()
+      try Command.shell("rm '\(copy.library.library)'-*").succeed()
+      _ = try copy.succeed("account", "add", "zoe@hub.example")
+      try laptop.mount()
+      try expectSame([laptop, desktop])
+      #expect(try desktop.shell("cat two three four five; ls") == "first\ncopy\nmore\nlinked\nfive\nfour\nthree\ntwo")
+    }
+  }
+
+  /// Two copies that run with one key in spite of that: each is the only one that it can see.
+  @Test func ofTwoCopiesThatRunTheFirstOneStopsAndBothKeepWhatTheyHave() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo one > one")
       try expectSame([laptop, desktop])
@@ -95,9 +160,12 @@ import Testing
       let copy = try ReplicaMachine("copy", place, home: laptop.home)
       defer { try? copy.library.tearDown() }
       try Command(["cp", laptop.library.library, copy.library.library]).succeed()
+      // As where each is in a container of its own.
+      let holder = "rm '\(laptop.home)'/.local/state/sheaf/devices/*.library"
       try laptop.mount()
       try laptop.shell("echo first > two")
       try expectSame([laptop, desktop])
+      try Command.shell(holder).succeed()
       try copy.mount()
       try copy.shell("echo copy > three")
       try eventually("what the copy saved is at the other machine", within: .seconds(60)) {

@@ -94,7 +94,8 @@ import Testing
     }
   }
 
-  /// A backup that is mounted read-only stays what it was, whatever the hub has by now; mounted as a library, it follows.
+  /// A backup that is mounted read-only stays what it was, whatever the hub has by now; mounted as a library, it follows
+  /// once the library is gone.
   @Test func aBackupThatIsLookedIntoStays() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo 'my thesis' > thesis && echo monday > day")
@@ -123,6 +124,14 @@ import Testing
       #expect(try Command.shell(read).succeed().text == "monday\nmy thesis")
       #expect(try !sheaf("status", "--library", backup).contains("Hub"))
       _ = try sheaf("unmount", mount)
+      _ = try sheaf("mount", mount, "--library", backup)
+      #expect(try sheaf("status", "--library", backup).contains("of which this one is a copy"))
+      #expect(try Command.shell(read).succeed().text == "monday\nmy thesis")
+      // It takes the place of the library.
+      _ = try sheaf("unmount", mount)
+      try laptop.library.unmount()
+      try Command(["mv", laptop.library.library, "\(place.folder.path)/aside.sqlite"]).succeed()
+      defer { _ = try? Command(["mv", "\(place.folder.path)/aside.sqlite", laptop.library.library]).run() }
       _ = try sheaf("mount", mount, "--library", backup)
       try eventually("it follows the hub", within: .seconds(30)) {
         try Command.shell("cat '\(mount)/Documents/day'").succeed().text == "saturday"
