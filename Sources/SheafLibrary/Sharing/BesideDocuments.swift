@@ -176,6 +176,8 @@ extension Library {
     // While the file can still be found by its own name: a full disk leaves both as they are.
     try storeChunks(of: inode, draft)
     shownEntries.begin(.init(account: place.account, door: caller.door, names: [place.name, newPlace.name]))
+    // It was made beside any of the documents. What others share one by one is a zone each here, with its own owner.
+    if inode.row.owner != document.row.owner { inode.setOwner(document.row.owner) }
     let remade = Result {
       try remake(
         document, nil, folder(document.row.parent), document.row.name, mode: inode.row.mode, caller, clock(),

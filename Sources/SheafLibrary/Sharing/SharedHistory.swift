@@ -85,6 +85,8 @@ extension Library {
   /// The number of the first version that `caller` sees of a document.
   func firstVisibleVersion(of item: Int64, _ inode: Inode, _ caller: Caller) throws -> Int64 {
     guard isForeign(inode, caller), let share = try share(of: inode) else { return 0 }
+    // Of a share at somebody else's hub only what its members may see is here, from before this library heard of it, too.
+    if accountTable[inode.row.owner]?.elsewhere != nil { return 0 }
     let time = try entryTime(of: inode, in: share)
     guard let number = try read({ try $0.lastVersion(item, notAfter: time) }) else { return 0 }
     if let row = try self.item(of: inode), number == row.version || number == row.lastVersion { return number }

@@ -234,7 +234,7 @@ extension Library {
       return nil
     }
     let changed = [moved, ignored.mark(of: file.ino)?.moved].compactMap(\.self).max()
-    guard version.author == file.row.owner, changed.map({ $0 < version.time }) ?? true else {
+    guard person(of: version.author) == person(of: file.row.owner), changed.map({ $0 < version.time }) ?? true else {
       return .others(max(changed ?? version.time, version.time))
     }
     var buffer = [UInt8](repeating: 0, count: Int(min(content.length, Int64(left))))

@@ -47,10 +47,15 @@ final class Inode {
 
   /// Makes it another account's: what the former owner has open is theirs as what others have open is.
   func setOwner(_ change: OwnerChange) {
-    let (former, account) = (own, change.owner)
-    row.owner = account
     change.user.apply(to: &row)
-    item?.owner = account
+    item?.owner = change.owner
+    setOwner(change.owner)
+  }
+
+  /// Makes it another account's, with the drafts as they are: the owner's is the own one.
+  func setOwner(_ account: Int64) {
+    let former = own
+    row.owner = account
     own = others.removeValue(forKey: account) ?? Draft(account: account)
     if !former.isIdle { others[former.account] = former }
   }
