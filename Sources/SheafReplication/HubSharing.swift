@@ -34,6 +34,7 @@ struct HubSharing: Sendable {
 
   func share(_ path: ItemPath, _ change: ShareChange) async throws -> Share {
     try await asked {
+      try await check(.change(change), path)
       switch try await facts(of: path) {
       case .local: throw Self.notShared(path)
       case .item(let item, _, _):
@@ -53,7 +54,7 @@ struct HubSharing: Sendable {
       case .share(let share, _, let item, let top, let isItem):
         guard isItem else { throw Self.isPart(path, of: top) }
         try await invite(change, to: try await client(of: share).share(share))
-        if change.changesSettings { try checkEnd(change, await client.share(item: item, change.settings), path) }
+        if change.changesShare { try checkEnd(change, await client.share(item: item, change.settings), path) }
       }
       try await shares.refresh()
     }
@@ -79,7 +80,7 @@ struct HubSharing: Sendable {
       for handle in change.with {
         let isThere = state.participants.contains { $0.handle == handle.description && $0.acceptance != .removed }
         if isThere, change.permission == nil { continue }
-        _ = try await client(of: state.share).setParticipant(
+        _ = try await setParticipant(
           handle, of: state.share, ParticipantSettings(permission: change.permission.map(\.wire)))
         if !isThere { invited.append(handle) }
       }
@@ -90,14 +91,14 @@ struct HubSharing: Sendable {
   }
 
   func unshare(_ path: ItemPath) async throws {
-    try await change(path) { share, top, isItem in
+    try await change(path, .unshare) { share, top, isItem in
       guard isItem else { throw Self.isPart(path, of: top) }
       try await client.stopSharing(share)
     }
   }
 
   func leave(_ path: ItemPath) async throws {
-    try await change(path) { share, top, isItem in
+    try await change(path, .leave) { share, top, isItem in
       guard isItem else {
         throw SheafError(
           .notPermitted, subject: "\(path)", reason: "is shared as a part of \(top)",
@@ -114,33 +115,54 @@ struct HubSharing: Sendable {
   }
 
   func setParticipant(_ path: ItemPath, _ settings: ParticipantChange, isNew: Bool) async throws -> Participant {
-    let participant = try await change(path) { share, _, _ in
+    let participant = try await change(path, .participant(settings)) { share, _, _ in
       if !isNew {
         let state = try await client(of: share).share(share)
         let isThere = state.participants.contains {
           $0.handle == settings.handle.description && $0.acceptance != .removed
         }
-        guard isThere else {
-          throw SheafError(
-            .notFound, subject: "\(settings.handle)", reason: "takes no part in \(path)",
-            advice: "`sheaf participants` shows who does")
-        }
+        guard isThere else { throw Self.notThere(settings.handle, path) }
       }
-      return try await client(of: share).setParticipant(
+      return try await setParticipant(
         settings.handle, of: share,
         ParticipantSettings(permission: settings.permission.map(\.wire), role: settings.role?.wire))
     }
+    let shown = try await shares.call { library, _ in try library.participants(path) }
+    // Who may not see the others gets the hub's answer alone.
+    if let known = shown.first(where: { $0.handle == settings.handle }) { return known }
     return Participant(
       handle: settings.handle, name: participant.name, role: participant.role.local,
       permission: participant.permission.local, acceptance: participant.acceptance.local, since: Self.now)
   }
 
+  /// Invites somebody, or changes what they may do.
+  private func setParticipant(
+    _ handle: AccountHandle, of share: WireID, _ settings: ParticipantSettings
+  ) async throws -> ShareParticipant {
+    do {
+      return try await client(of: share).setParticipant(handle, of: share, settings)
+    } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+      // The share is there, or this says that it is not.
+      _ = try await client(of: share).share(share)
+      throw SheafError(
+        .notFound, subject: "\(handle)", reason: "has no account at \(failure.hub)",
+        advice: "give them a link with: sheaf invite PATH --one-time")
+    }
+  }
+
   func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) async throws {
-    try await change(path) { share, _, _ in try await client(of: share).removeParticipant(handle, of: share) }
+    try await change(path, .remove(handle)) { share, _, _ in
+      do {
+        try await client(of: share).removeParticipant(handle, of: share)
+      } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+        _ = try await client(of: share).share(share)
+        throw Self.notThere(handle, path)
+      }
+    }
   }
 
   func inviteOnce(_ path: ItemPath, permission: SharePermission?) async throws -> OneTimeLink {
-    let facts = try await change(path) { share, _, _ in
+    let facts = try await change(path, .oneTimeLink(permission)) { share, _, _ in
       try await client(of: share).inviteOnce(to: share, OneTimeLinkSettings(permission: permission.map(\.wire)))
     }
     return OneTimeLink(
@@ -148,13 +170,14 @@ struct HubSharing: Sendable {
   }
 
   func revokeOneTimeLinks(_ path: ItemPath) async throws {
-    try await change(path) { share, _, _ in try await client(of: share).revokeLinks(to: share) }
+    try await change(path, nil) { share, _, _ in try await client(of: share).revokeLinks(to: share) }
   }
 
   // MARK: - Those who ask
 
   func accessRequests(_ path: ItemPath) async throws -> [AccessRequest] {
     try await asked {
+      try await check(.accessRequests, path)
       guard case .share(let share, _, _, let top, _) = try await facts(of: path) else { throw Self.notShared(path) }
       return try await requests(for: share, at: top)
     }
@@ -182,16 +205,40 @@ struct HubSharing: Sendable {
   }
 
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws {
-    try await change(path) { share, _, _ in
-      try await client(of: share).answer(
-        ShareAnswer(answer: answer.answer.wire, permission: answer.permission?.wire), to: answer.handle, of: share)
+    try await change(path, .accessRequests) { share, _, _ in
+      do {
+        try await client(of: share).answer(
+          ShareAnswer(answer: answer.answer.wire, permission: answer.permission?.wire), to: answer.handle, of: share)
+      } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+        _ = try await client(of: share).share(share)
+        throw SheafError(
+          .notFound, subject: "\(answer.handle)", reason: "does not ask for access to \(path), or was answered already",
+          advice: "invite them with: sheaf participant add \(path.description.shellWord) \(answer.handle)")
+      }
     }
   }
 
   // MARK: - Links
 
-  func inspect(_ url: String) async throws -> ShareOffer {
+  /// As ``asked(_:)``, with the words for links that the hub refuses.
+  private func askedOfLink<Value>(_ body: () async throws -> Value) async throws -> Value {
     try await asked {
+      do {
+        return try await body()
+      } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+        throw SheafError(
+          .notFound, subject: "the link", reason: failure.reason,
+          advice: "ask whoever gave it to you for an invitation")
+      } catch let failure as HubFailure where failure.kind == .refused(.forbidden) {
+        throw SheafError(
+          .accessDenied, subject: "the link", reason: failure.reason,
+          advice: "ask again when a day has passed, or have its owner invite you")
+      }
+    }
+  }
+
+  func inspect(_ url: String) async throws -> ShareOffer {
+    try await askedOfLink {
       let entry = try await client.inbox().entries.first { $0.offer?.url == url }
       let offer = try await asker(entry).offer(url)
       guard let owner = try? AccountHandle(offer.owner) else { throw SheafError(.inputOutput, subject: "the link") }
@@ -218,7 +265,7 @@ struct HubSharing: Sendable {
   }
 
   func accept(_ url: String) async throws -> AcceptResult {
-    try await asked {
+    try await askedOfLink {
       let asker = try await asker(try await client.inbox().entries.first { $0.offer?.url == url })
       let offer = try await asker.offer(url)
       let answer = try await asker.accept(url)
@@ -250,12 +297,24 @@ struct HubSharing: Sendable {
       advice: "name that, or move it out")
   }
 
+  private static func notThere(_ handle: AccountHandle, _ path: ItemPath) -> SheafError {
+    SheafError(
+      .notFound, subject: "\(handle)", reason: "takes no part in \(path)",
+      advice: "`sheaf participants` shows who does")
+  }
+
+  /// Refuses what the hub would refuse as well, in words that say what to do.
+  private func check(_ request: SharingRequest, _ path: ItemPath) async throws {
+    try await shares.call { library, _ in try library.check(request, at: path) }
+  }
+
   /// Does something with the share that a path is in, and shows what came of it.
   @discardableResult
   private func change<Value>(
-    _ path: ItemPath, _ body: (WireID, String, Bool) async throws -> Value
+    _ path: ItemPath, _ request: SharingRequest?, _ body: (WireID, String, Bool) async throws -> Value
   ) async throws -> Value {
     try await asked {
+      if let request { try await check(request, path) }
       let known = try await shares.call { library, _ in try library.hubShare(of: path) }
       guard case .share(let share, _, _, let top, let isItem) = known else { throw Self.notShared(path) }
       let value = try await body(share, top, isItem)
@@ -302,11 +361,6 @@ struct HubSharing: Sendable {
 }
 
 extension ShareChange {
-  fileprivate var changesSettings: Bool {
-    anyone != nil || title != nil || allowInvites != nil || allowRequests != nil || newLink || linkSeconds != nil
-      || permission != nil && with.isEmpty
-  }
-
   fileprivate var settings: ShareSettings {
     ShareSettings(
       title: title, anyone: anyone.map(\.wire), permission: with.isEmpty ? permission.map(\.wire) : nil,

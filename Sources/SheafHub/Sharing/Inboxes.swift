@@ -121,7 +121,7 @@ struct Inboxes: Sendable {
   ) throws -> Bool {
     let key: [SQLValue] = [.text(zone), .blob(share.bytes)]
     let known = try connection.query(
-      "SELECT revision, acceptance, changed FROM inbox WHERE zone = $1 AND share = $2", key
+      "SELECT revision, acceptance, changed, entry FROM inbox WHERE zone = $1 AND share = $2", key
     ).first
     if let known {
       if try known.integer(0) >= revision { return false }
@@ -130,7 +130,8 @@ struct Inboxes: Sendable {
       if try count.first?.integer(0) ?? 0 >= mostEntries { return false }
     }
     var stored = note
-    stored.news = nil
+    // That they were turned down is remembered: an invitation after that is one of which they hear.
+    if note.news?.type != .accessDeclined { stored.news = nil }
     try connection.execute(
       """
       INSERT INTO inbox (zone, share, owner, revision, acceptance, entry, changed)
@@ -152,9 +153,11 @@ struct Inboxes: Sendable {
 
   /// Whether an account hears of news: who invites and removes somebody again and again must not fill their log.
   ///
-  /// - Parameter known: Acceptance and time of the row that was in the inbox, second and third.
+  /// - Parameter known: Acceptance, time and note of the row that was in the inbox, after its revision.
   private static func isHeard(_ news: OutsiderNews, _ known: SQLRow?, at now: Timestamp) throws -> Bool {
     guard news.type == .shareUpdated, let known else { return true }
+    let former: InboxNote = try StoredZone.decoded(known.text(3))
+    if former.news?.type == .accessDeclined { return true }
     return try known.text(1) != Acceptance.pending.rawValue
       && now.nanoseconds - known.integer(2) >= invitationInterval
   }

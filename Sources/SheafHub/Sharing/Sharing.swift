@@ -63,10 +63,11 @@ struct Sharing: Sendable {
     return share
   }
 
-  /// A title for an item: its name without the extension.
+  /// A title for an item: the name of a folder, or that of a document without the extension.
   private static func title(_ item: ItemRow) -> String {
     let name = item.places.first.map { String(decoding: $0.name, as: UTF8.self) } ?? "Documents"
-    let stem = name.lastIndex(of: ".").flatMap { $0 > name.startIndex ? String(name[..<$0]) : nil } ?? name
+    let dot = item.kind == .folder ? nil : name.lastIndex(of: ".")
+    let stem = dot.flatMap { $0 > name.startIndex ? String(name[..<$0]) : nil } ?? name
     let shown = String(String.UnicodeScalarView(stem.unicodeScalars.filter { !$0.isControl }.prefix(255)))
     return shown.isEmpty ? "Untitled" : shown
   }

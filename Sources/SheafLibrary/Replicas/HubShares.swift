@@ -473,6 +473,12 @@ extension Library: SharedReplicaInterface {
   /// - Throws: `unavailable` for a share of a hub, which alone decides about it.
   func requireLocal(_ share: ShareBook.Entry) throws {
     guard share.row.url != nil else { return }
+    if let inode = try sharedInode(share.row.item), try read({ try $0.replica(inode.row.owner) }) == nil {
+      throw SheafError(
+        .unavailable, subject: share.row.title,
+        reason: "is shared at a hub with which this library is not connected any more",
+        advice: "change it on a machine that is, or connect this one again: sheaf connect LINK")
+    }
     throw SheafError(
       .unavailable, subject: share.row.title, reason: "is shared at a hub, which decides who takes part",
       advice: "mount the library, and try again: its process asks the hub")

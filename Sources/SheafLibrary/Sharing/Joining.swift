@@ -206,11 +206,7 @@ extension Library {
       try requireLocal(share)
       guard let inviter = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let wanted = permission ?? share.row.permission
-      guard Self.mayInvite(inviter, to: wanted, in: share) else {
-        throw SheafError(
-          .accessDenied, subject: "\(path)", reason: "you may not invite people to that",
-          advice: "ask \(try handle(share.owner))")
-      }
+      try checkOneTimeLink(permission, in: share, by: inviter, path)
       let time = clock()
       let count = try read { try $0.countOneTimeLinks(share.row.item, at: time) }
       guard count < Self.participantLimit else {
@@ -226,6 +222,16 @@ extension Library {
         try change.rows.insert(link)
       }
       return OneTimeLink(url: try url(link.token), permission: wanted, expires: link.expires)
+    }
+  }
+
+  func checkOneTimeLink(
+    _ permission: SharePermission?, in share: ShareBook.Entry, by inviter: ParticipantRow, _ path: ItemPath
+  ) throws {
+    guard Self.mayInvite(inviter, to: permission ?? share.row.permission, in: share) else {
+      throw SheafError(
+        .accessDenied, subject: "\(path)", reason: "you may not invite people to that",
+        advice: "ask \(try handle(share.owner))")
     }
   }
 

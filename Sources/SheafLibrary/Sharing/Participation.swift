@@ -108,10 +108,7 @@ extension Library {
   ///   the entry, for the caller to undo (``undoDeletions(_:)``): somebody who leaves deletes nothing.
   @discardableResult
   func leave(_ share: ShareBook.Entry, _ account: Int64, _ caller: Caller, entry: [UInt8]? = nil) throws -> Return? {
-    guard var participant = share.member(account), Self.allows(.leave, participant) else {
-      throw SheafError(
-        .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
-    }
+    var participant = try checkLeaving(share.member(account), share)
     let former = participant
     participant.acceptance = .removed
     let inode = try sharedInode(share.row.item)
@@ -155,6 +152,16 @@ extension Library {
     return back
   }
 
+  /// - Returns: the participant.
+  @discardableResult
+  func checkLeaving(_ participant: ParticipantRow?, _ share: ShareBook.Entry) throws -> ParticipantRow {
+    guard let participant, Self.allows(.leave, participant) else {
+      throw SheafError(
+        .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
+    }
+    return participant
+  }
+
   // MARK: - Changing
 
   /// Runs a change of participants, stores what came of it and tells what it says of the one whom it is about.
@@ -190,13 +197,8 @@ extension Library {
     _ path: ItemPath, at time: Timestamp
   ) throws -> ParticipantRow {
     guard let inviter = share.member(actor) else { throw Self.denied.about("\(path)") }
-    let manages = Self.allows(.managePeople, inviter)
     // An account that may not invite learns nothing of who has an account, or takes part.
-    guard manages || share.row.allowsInvites else {
-      throw SheafError(
-        .accessDenied, subject: "\(path)", reason: "only its owner and administrators invite people",
-        advice: "ask \(try self.handle(share.owner))")
-    }
+    try checkInviting(in: share, by: inviter, path)
     let target: AccountRow
     do {
       target = try ownAccount(handle)
@@ -214,20 +216,8 @@ extension Library {
         in: &share, by: actor, path)
     }
     let wanted = permission ?? share.row.permission
-    let isBlocked = try !manages && isBlocked(target.id, in: share)
-    if !manages {
-      guard role == nil || role == .privateUser, !isBlocked || !seesOthers else {
-        throw SheafError(
-          .accessDenied, subject: "\(path)", reason: "only its owner and administrators may do that",
-          advice: "ask \(try self.handle(share.owner))")
-      }
-      guard wanted == .readOnly || inviter.permission == .readWrite else {
-        throw SheafError(
-          .accessDenied, subject: "\(path)", reason: "you can only view it, and invite no one to more than that",
-          advice: "invite with --can view")
-      }
-    }
-    try checkRole(role, in: share, by: actor, path)
+    let isBlocked = try !Self.allows(.managePeople, inviter) && isBlocked(target.id, in: share)
+    try checkInvitation(permission, role, isBlocked: isBlocked && seesOthers, in: share, by: inviter, path)
     guard share.participants.values.count(where: { $0.acceptance != .removed }) < Self.participantLimit else {
       throw SheafError(
         .tooLarge, subject: "\(path)", reason: "has \(Self.participantLimit) participants, which is the most",
@@ -245,32 +235,67 @@ extension Library {
     return participant
   }
 
+  func checkInviting(in share: ShareBook.Entry, by inviter: ParticipantRow, _ path: ItemPath) throws {
+    guard Self.allows(.managePeople, inviter) || share.row.allowsInvites else {
+      throw SheafError(
+        .accessDenied, subject: "\(path)", reason: "only its owner and administrators invite people",
+        advice: "ask \(try handle(share.owner))")
+    }
+  }
+
+  /// Checks that somebody may be invited to that.
+  ///
+  /// - Parameter isBlocked: Whether the inviting person is to hear that they cannot be invited.
+  func checkInvitation(
+    _ permission: SharePermission?, _ role: Role?, isBlocked: Bool, in share: ShareBook.Entry,
+    by inviter: ParticipantRow, _ path: ItemPath
+  ) throws {
+    if !Self.allows(.managePeople, inviter) {
+      guard role == nil || role == .privateUser, !isBlocked else {
+        throw SheafError(
+          .accessDenied, subject: "\(path)", reason: "only its owner and administrators may do that",
+          advice: "ask \(try handle(share.owner))")
+      }
+      guard permission ?? share.row.permission == .readOnly || inviter.permission == .readWrite else {
+        throw SheafError(
+          .accessDenied, subject: "\(path)", reason: "you can only view it, and invite no one to more than that",
+          advice: "invite with --can view")
+      }
+    }
+    try checkRole(role, in: share, by: inviter.account, path)
+  }
+
   /// Changes role and permission of someone who is there.
   private func alter(
     _ participant: ParticipantRow, permission: SharePermission?, role: Role?, in share: inout ShareBook.Entry,
     by actor: Int64, _ path: ItemPath
   ) throws -> ParticipantRow {
-    try require(.managePeople, in: share, actor, path)
-    try checkTarget(participant, in: share, by: actor, path)
-    try checkRole(role, in: share, by: actor, path)
+    try checkAltering(participant, permission: permission, role: role, in: share, by: actor, path)
     var participant = participant
     if let role { participant.role = role }
     if let permission { participant.permission = permission }
-    if participant.role == .administrator {
-      guard permission != .readOnly else {
-        throw SheafError(
-          .invalid, subject: "\(try handle(participant.account))", reason: "administrators can always edit",
-          advice: "make them an ordinary participant: --role privateUser --can view")
-      }
-      participant.permission = .readWrite
-    }
+    if participant.role == .administrator { participant.permission = .readWrite }
     share.participants[participant.account] = participant
     return participant
   }
 
+  func checkAltering(
+    _ participant: ParticipantRow, permission: SharePermission?, role: Role?, in share: ShareBook.Entry,
+    by actor: Int64, _ path: ItemPath
+  ) throws {
+    try require(.managePeople, in: share, actor, path)
+    try checkTarget(participant, in: share, by: actor, path)
+    try checkRole(role, in: share, by: actor, path)
+    guard permission != .readOnly || role ?? participant.role != .administrator else {
+      throw SheafError(
+        .invalid, subject: "\(try handle(participant.account))", reason: "administrators can always edit",
+        advice: "make them an ordinary participant: --role participant --can view")
+    }
+  }
+
   /// Checks that `actor` may change or remove `participant`: nobody themselves or the owner, administrators no other
   /// one.
-  private func checkTarget(
+  func checkTarget(
     _ participant: ParticipantRow, in share: ShareBook.Entry, by actor: Int64, _ path: ItemPath
   ) throws {
     let handle = try handle(participant.account)

@@ -31,11 +31,7 @@ extension Library {
         item = try self.item(of: inode) ?? item
       }
       var share = try before ?? newShare(of: inode, item, by: account.id, path)
-      let settings =
-        change.anyone != nil || change.title != nil || change.allowInvites != nil
-        || change.allowRequests != nil || change.newLink || change.linkSeconds != nil
-        || change.permission != nil && change.with.isEmpty
-      if before != nil, settings { try require(.changeShare, in: share, account.id, path) }
+      if before != nil, change.changesShare { try require(.changeShare, in: share, account.id, path) }
       let time = clock()
       if let title = change.title { share.row.title = try Self.checkedTitle(title) }
       if let permission = change.permission, change.with.isEmpty { share.row.permission = permission }
@@ -139,7 +135,9 @@ extension Library {
     } else {
       let name = inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name
       row = ShareRow(
-        item: item.id, uuid: .timeOrdered(time), token: .random(), title: Self.defaultTitle(name), time: time)
+        item: item.id, uuid: .timeOrdered(time), token: .random(),
+        title: Self.defaultTitle(name, isFolder: inode.isFolder),
+        time: time)
     }
     var share = ShareBook.Entry(row: row, participants: shares[item.id]?.participants ?? [:])
     share.participants[account] = ParticipantRow(
@@ -173,10 +171,11 @@ extension Library {
     }
   }
 
-  /// The item's name without its extension, fit for a title.
-  static func defaultTitle(_ name: [UInt8]) -> String {
+  /// The name of a folder, or that of a document without its extension, fit for a title.
+  static func defaultTitle(_ name: [UInt8], isFolder: Bool) -> String {
     let text = String(decoding: name, as: UTF8.self)
-    let stem = text.lastIndex(of: ".").flatMap { $0 > text.startIndex ? String(text[..<$0]) : nil } ?? text
+    let dot = isFolder ? nil : text.lastIndex(of: ".")
+    let stem = dot.flatMap { $0 > text.startIndex ? String(text[..<$0]) : nil } ?? text
     let shown = String(String.UnicodeScalarView(stem.unicodeScalars.filter { !isUnfit($0) }.prefix(255)))
     return shown.isEmpty ? "Untitled" : shown
   }

@@ -16,6 +16,12 @@ package struct ShareChange: Hashable, Sendable, Codable {
   package var linkSeconds: Int64?
 
   package init() {}
+
+  /// Whether it changes the share itself, and does not only invite people.
+  package var changesShare: Bool {
+    anyone != nil || title != nil || allowInvites != nil || allowRequests != nil || newLink || linkSeconds != nil
+      || permission != nil && with.isEmpty
+  }
 }
 
 /// Adds a participant, or changes one.

@@ -538,6 +538,147 @@ import Testing
     }
   }
 
+  /// The owner's rules hold on the machines of those who take part, and no rules of theirs.
+  @Test func theOwnersIgnoreRulesHoldForMembers() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo '*.log' > team/.sheafignore && echo one > team/a.md")
+      try people.join("team", can: "edit")
+      let shared = people.shared("team")
+      let make =
+        "cd '\(shared)' && echo mine > b.log && mkdir node_modules && echo n > node_modules/n && echo two > b.md"
+      try Command.shell(make).succeed()
+      let version = "getfattr --only-values -n user.sheaf.version"
+      for name in ["b.log", "node_modules/n"] {
+        #expect(try Command.shell("\(version) '\(shared)/\(name)'").succeed().text == "0", "\(name)")
+      }
+      try people.settle()
+      #expect(try people.alice.shell("ls -A team") == ".sheafignore\na.md\nb.md")
+      #expect(people.text("\(shared)/b.log") == "mine\n")
+      // The owner makes other rules elsewhere, and they hold here.
+      try people.alice.shell("echo '*.tmp2' > team/.sheafignore")
+      try people.settle()
+      try Command.shell("cd '\(shared)' && echo log > c.log && echo tmp > c.tmp2").succeed()
+      try people.settle()
+      #expect(try people.alice.shell("ls -A team") == ".sheafignore\na.md\nb.md\nc.log")
+      // A member's are none.
+      let refused = try Command.shell("cd '\(shared)' && mkdir sub && echo '*' > sub/.sheafignore").run()
+      #expect(refused.status != 0, "\(refused)")
+      _ = try Command.shell("echo '*.md' >> '\(shared)/.sheafignore'").run()
+      try people.settle()
+      try Command.shell("echo d > '\(shared)/d.md'; echo d > '\(shared)/d.tmp2'").succeed()
+      try people.settle()
+      #expect(try people.alice.shell("ls -A team") == ".sheafignore\na.md\nb.md\nc.log\nd.md\nd.tmp2\nsub")
+    }
+  }
+
+  /// Who joins late has the history since the share began, and no more.
+  @Test func whoJoinsLateSeesWhatWasSavedSinceTheShareBegan() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo before > team/a.md")
+      try people.alice.wait()
+      try people.alice.shell("echo one > team/a.md")
+      try people.alice.wait()
+      try people.share("team", can: "edit")
+      for text in ["two", "three"] {
+        try people.alice.shell("echo \(text) > team/a.md; echo \(text) > team/new.md")
+        try people.alice.wait()
+      }
+      _ = try people.bob.succeed("accept", people.url("team"))
+      try people.settle()
+      let path = "Shared/\(HubPlace.handle)/team"
+      for (name, texts) in [("a.md", ["one", "two", "three"]), ("new.md", ["two", "three"])] {
+        try eventually("bob has the history of \(name)", within: .seconds(20)) {
+          let versions = try Command.shell("ls '\(people.bob.library.mountpoint)/\(path)/.versions/\(name)'").succeed()
+            .text.split(separator: "\n")
+          return try versions.map {
+            try Command.shell("cat '\(people.bob.library.mountpoint)/\(path)/.versions/\(name)/\($0)'").succeed().text
+          } == texts
+        }
+      }
+    }
+  }
+
+  /// What a hub would refuse is refused in the words of a library's own shares, which say what to do.
+  @Test func whatAHubRefusesSaysWhatToDo() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo one > team/a.md")
+      try people.join("team", can: "edit")
+      let (own, shared) = ("Documents/team", "Shared/\(HubPlace.handle)/team")
+      let (nobody, ask) = ("nobody@hub.example", "ask \(HubPlace.handle)")
+      let link = try people.url("team").split(separator: "/s/")
+      let none = "\(link[0])/s/\(link[1].first == "A" ? "B" : "A")\(link[1].dropFirst())"
+      let refused: [(ReplicaMachine, [String], String, String)] = [
+        (people.bob, ["unshare", shared, "--yes"], "only its owner may do that", ask),
+        (people.bob, ["share", shared, "--anyone", "edit"], "only its owner may do that", ask),
+        (people.bob, ["share", shared, "--with", nobody], "only its owner and administrators invite people", ask),
+        (people.bob, ["participant", "add", shared, nobody], "only its owner and administrators invite people", ask),
+        (people.bob, ["participant", "set", shared, Self.bob, "--can", "view"], "only its owner and administ", ask),
+        (people.bob, ["participant", "remove", shared, HubPlace.handle], "only its owner and administrators", ask),
+        (people.bob, ["invite", shared, "--one-time"], "you may not invite people to that", ask),
+        (people.bob, ["requests", shared], "only its owner and administrators may do that", ask),
+        (people.bob, ["requests", "deny", shared, nobody], "only its owner and administrators may do that", ask),
+        (people.bob, ["accept", none], "the link: there is no such share", "ask whoever gave it to you"),
+        (people.alice, ["leave", own], "is shared by you", "sheaf unshare"),
+        (people.alice, ["participant", "set", own, nobody, "--can", "view"], "takes no part in", "sheaf participants"),
+        (people.alice, ["participant", "remove", own, nobody], "takes no part in", "sheaf participants"),
+        (people.alice, ["participant", "add", own, nobody], "has no account at https://127.0.0.1", "sheaf invite"),
+        (people.alice, ["participant", "remove", own, HubPlace.handle], "owns \(own)", "always takes part"),
+        (people.alice, ["requests", "approve", own, nobody], "does not ask for access to", "participant add"),
+      ]
+      for (machine, words, reason, advice) in refused {
+        let answer = try machine.sheaf(words)
+        #expect(answer.status == 1, "\(words): \(answer)")
+        #expect(answer.errorText.contains(reason) && answer.errorText.contains(advice), "\(words): \(answer)")
+      }
+      // What changes nothing says so; what is changed does not.
+      for words in [["add", own, Self.bob], ["set", own, Self.bob, "--can", "edit"]] {
+        let told = try people.alice.sheaf(["participant"] + words).text
+        #expect(told.contains("Nothing changed: \(Self.bob) is a participant of \(own), and can edit"), "\(told)")
+      }
+      let changed = try people.alice.succeed("participant", "set", own, Self.bob, "--can", "view").text
+      #expect(changed == "\(Self.bob) is a participant of \(own), and can view.", "\(changed)")
+      // Whoever ended the connection hears why nothing can be changed here.
+      try people.settle()
+      _ = try people.alice.succeed("disconnect")
+      let late = try people.alice.sheaf("unshare", own, "--yes")
+      #expect(late.status == 1 && late.errorText.contains("is not connected any more"), "\(late)")
+    }
+  }
+
+  /// A program's temporary file beside documents that are shared one by one becomes a save of the one whose name it
+  /// takes, whichever that is.
+  @Test func severalDocumentsThatAreSharedAloneAreSavedByTemporaryFiles() throws {
+    try withPeople { people in
+      let names = ["one.txt", "two.txt", "three.txt"]
+      for name in names {
+        try people.alice.shell("echo \(name) > \(name)")
+        try people.join(name, can: "edit")
+      }
+      let shared = people.shared("")
+      for (number, name) in names.enumerated() {
+        try Command.shell("cd '\(shared)' && sed -i 's/$/ by bob/' \(name)").succeed()
+        #expect(try people.bob.library.check() == [])
+        // The other way of saving: the document is set aside first, and its name is made anew.
+        if number > 0 { try Command.shell("cd '\(shared)' && mv \(name) \(name)~ && cp \(name)~ \(name)").succeed() }
+      }
+      try people.settle()
+      for name in names {
+        let saved = "\(name) by bob\n"
+        #expect(people.text("\(people.alice.library.documents)/\(name)") == saved)
+        #expect(people.text(people.shared(name)) == saved)
+        let versions = try people.alice.succeed("versions", "Documents/\(name)").text
+        #expect(versions.contains(Self.bob) && versions.contains(HubPlace.handle), "\(versions)")
+      }
+      // What one of them is to bob is so for that one alone.
+      _ = try people.alice.succeed("participant", "set", "Documents/two.txt", Self.bob, "--can", "view")
+      try people.settle()
+      try Command.shell("cd '\(shared)' && ! sed -i s/bob/rob/ two.txt && sed -i s/bob/rob/ three.txt").succeed()
+      try people.settle()
+      #expect(people.text("\(people.alice.library.documents)/two.txt") == "two.txt by bob\n")
+      #expect(people.text("\(people.alice.library.documents)/three.txt") == "three.txt by rob\n")
+    }
+  }
+
   /// What stands for people elsewhere is nobody as whom a command acts.
   @Test func nobodyActsAsSomebodyElsewhere() throws {
     try withPeople { people in
@@ -620,9 +761,12 @@ import Testing
   /// To somebody who takes no part the hub shows no share, and yet they hear what became of them.
   @Test func whoIsInvitedOrTurnedDownHearsOfIt() throws {
     try withPeople { people in
-      try people.alice.shell("mkdir open asked")
+      try people.alice.shell("mkdir open asked v1.2")
       try people.share("open", can: "view")
       let url = try people.url("open")
+      // A folder has no extension.
+      try people.share("v1.2", can: "view")
+      try eventually("bob is invited to it") { try people.bob.succeed("shares").text.contains("v1.2") }
       func hears(_ text: String) throws {
         try eventually("a notice: \(text)", within: .seconds(20)) {
           try people.bob.succeed("notices").text.contains(text)
@@ -639,6 +783,9 @@ import Testing
       }
       _ = try people.bob.succeed("notices", "--clear")
       #expect(try !people.bob.succeed("notices").text.contains("invites you"))
+      // Whoever was turned down hears of an invitation that follows at once.
+      try people.share("asked", can: "view")
+      try hears("invites you to asked: \(people.url("asked"))")
       // Nothing of it is an item.
       #expect(try people.bob.succeed("deleted").text.isEmpty || !people.bob.succeed("deleted").text.contains("open"))
       _ = try people.bob.succeed("accept", url)

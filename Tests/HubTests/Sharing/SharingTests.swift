@@ -52,7 +52,7 @@ import Testing
       let story = try await Story(database)
       let (alice, bob, carol) = (story.people[0], story.people[1], story.people[2])
       let share = try await story.sharing.share(story.folder, ShareSettings(), by: alice)
-      #expect(share.title == "Trip" && share.kind == .folder)
+      #expect(share.title == "Trip.2027" && share.kind == .folder)
       #expect(try await story.inbox(alice).map(\.offer?.role) == [.owner])
       #expect(try await story.inbox(bob).isEmpty)
       try await story.invite(bob, to: share.id, ParticipantSettings(role: .administrator))
