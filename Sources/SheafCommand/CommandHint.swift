@@ -16,7 +16,8 @@ enum CommandHint {
   static func line(for arguments: [String]) -> String? {
     var command: any ParsableCommand.Type = Sheaf.self
     var words = ["sheaf"]
-    for argument in arguments {
+    // `sheaf help WORD` is about that word.
+    for argument in arguments.first == "help" ? arguments.dropFirst() : arguments[...] {
       let children = command.configuration.subcommands
       if argument.hasPrefix("-") || children.isEmpty || argument == "help" { return nil }
       if let child = children.first(where: { $0._commandName == argument }) {

@@ -102,9 +102,11 @@ struct Sheaf: AsyncParsableCommand {
 
   /// Prints what is wrong with the arguments, or the help that they ask for, and ends.
   private static func refuse(_ error: any Error, _ arguments: [String]) -> Never {
-    let code = exitCode(for: error)
-    guard code != .success else { exit(withError: error) }
     let hint = CommandHint.line(for: arguments)
+    // Help about what is no command is none.
+    let isMistaken = arguments.first == "help" && hint != nil
+    let code = isMistaken ? .validationFailure : exitCode(for: error)
+    guard code != .success else { exit(withError: error) }
     if asksJSON(arguments) {
       let reason = hint.map { String($0.dropFirst("sheaf: ".count)) } ?? message(for: error)
       let failure = SheafError(

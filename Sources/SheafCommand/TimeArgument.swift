@@ -30,10 +30,15 @@ struct TimeArgument {
       self.time = Self.end(of: time)
     } else {
       throw SheafError(
-        .invalid, subject: "\(option) \(text.printable)", reason: "is no time",
+        .invalid, subject: "\(option) \(text.printable)",
+        reason: Self.isDay(plain) ? "is a day without a time of day" : "is no time",
         advice: "write '2026-11-17 18:00', 'tuesday 18:00' or 18:00 for local time, 2026-11-17T18:00:00Z, "
           + "or a span: 2h, 3d")
     }
+  }
+
+  private static func isDay(_ text: String) -> Bool {
+    Timestamp(rfc3339: "\(text)T00:00:00Z") != nil || (weekdays + ["today", "yesterday"]).contains(text.lowercased())
   }
 
   private static let weekdays = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"]

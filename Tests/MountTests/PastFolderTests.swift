@@ -180,8 +180,9 @@ import Testing
             "$(date -d "${first:0:10} ${first:11:2}:${first:14:2}:${first:17:2}Z" --iso-8601=seconds)"; do
             "$SHEAF" restore . --time "$time" --dry-run | grep -q '1 deleted, 2 moved, 2 recovered'
           done
-          refused "is no time" "$SHEAF" restore . --time yesterday
-          refused "is no time" "$SHEAF" restore . --time 2026-11-17
+          refused "is a day without a time of day" "$SHEAF" restore . --time yesterday
+          refused "is no time" "$SHEAF" restore . --time soon
+          refused "is a day without a time of day" "$SHEAF" restore . --time 2026-11-17
           refused "yet to come" "$SHEAF" restore . --time 2999-01-01T00:00:00Z
           refused "is not a folder" "$SHEAF" restore one.txt --time "@$first"
           refused "either" "$SHEAF" restore .

@@ -211,7 +211,7 @@ struct DeviceCommand: AsyncParsableCommand {
       if output.json { return try JSON.write(link) }
       if let code = try QRCode.shown(link.link) { try StandardOutput.write(code) }
       try StandardOutput.line(link.link.printable)
-      StandardError.write("Good for one machine, until \(link.expires.printable).\n")
+      StandardError.write("Good for one machine, until \(Format.time(ofHub: link.expires)).\n")
     }
   }
 
@@ -231,20 +231,15 @@ struct DeviceCommand: AsyncParsableCommand {
       var table = Table([("NAME", .left), ("ADDED", .left), ("SEEN", .left), ("", .left), ("ID", .left)])
       for device in devices {
         table.append([
-          device.name.printable, Self.time(device.added), device.seen.map(Self.time) ?? "never",
+          device.name.printable, Format.time(ofHub: device.added), device.seen.map(Format.time(ofHub:)) ?? "never",
           Self.state(of: device), device.id.printable,
         ])
       }
       try StandardOutput.write(table.text)
     }
 
-    /// A time that the hub told, as people here read it.
-    private static func time(_ text: String) -> String {
-      Timestamp(rfc3339: text).map(Format.time) ?? text.printable
-    }
-
     private static func state(of device: ConnectedDevice) -> String {
-      if let wiped = device.wiped { return "wiped \(wiped.printable)" }
+      if let wiped = device.wiped { return "wiped \(Format.time(ofHub: wiped))" }
       if device.wipeAsked != nil { return "to be wiped" }
       return device.isOwn ? "this machine" : ""
     }

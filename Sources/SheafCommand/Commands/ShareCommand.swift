@@ -32,7 +32,7 @@ struct ShareCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("What anyone who has the link may do.", valueName: "none|view|edit"))
   var anyone: Anyone?
 
-  @Option(help: "What it is called for people (default: the name without its extension).")
+  @Option(help: "What it is called for people (default: the name, of a document without its extension).")
   var title: String?
 
   @Flag(inversion: .prefixedNo, help: "Let participants invite others, with no more than they have.")

@@ -36,6 +36,9 @@ enum Format {
     }
   }
 
+  /// A time that a hub told (RFC 3339), as people here read it.
+  static func time(ofHub text: String) -> String { Timestamp(rfc3339: text).map(time) ?? text.printable }
+
   /// `The link lets nobody new in after 2026-11-21 10:32:05`, or the same of a time that is over.
   static func linkEnd(_ end: Timestamp) -> String {
     end > .now ? "The link lets nobody new in after \(time(end))" : "The link has let nobody new in since \(time(end))"
