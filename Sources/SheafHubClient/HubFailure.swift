@@ -52,7 +52,7 @@ package struct HubFailure: Error, Hashable, Sendable, CustomStringConvertible {
       case .refused(.gone): .gone
       case .refused(.notFound): .notFound
       case .refused(.forbidden), .refused(.unauthorized): .accessDenied
-      case .refused(.quota): .noSpace
+      case .refused(.quota), .refused(.full): .noSpace
       case .refused, .nonsense: .inputOutput
       }
     return SheafError(kind, subject: hub, reason: reason, advice: advice)

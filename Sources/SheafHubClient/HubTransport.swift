@@ -240,6 +240,9 @@ final class HubTransport: Sendable {
       return HubFailure(
         .nonsense, hub, "answers \(status), and not as hubs do", advice: "see whether a hub is there")
     }
+    if kind == .full {
+      return HubFailure(.refused(kind), hub, problem.detail, advice: "its administrator has to make some")
+    }
     return HubFailure(.refused(kind), hub, problem.detail, retryAfter: seconds)
   }
 

@@ -65,12 +65,13 @@ struct HubFolder {
   }
 
   /// Makes the folder, its files and the settings, for the user alone, and has `fill` make the store. If any of it
-  /// fails, what was made is removed, but for the folder.
+  /// fails, what was made is removed, but for the folders above.
   ///
   /// - Throws: ``SheafError`` if there is a hub already; what `fill` throws.
   func make(
     _ settings: HubSettings, files: [(path: String, text: String)], _ fill: () async throws -> Void
   ) async throws {
+    let isNew = !FileManager.default.fileExists(atPath: path)
     try attempt(path) {
       try FileManager.default.createDirectory(
         atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -94,6 +95,7 @@ struct HubFolder {
       try await fill()
     } catch {
       for path in made { unlink(path) }
+      if isNew { rmdir(path) }
       throw error
     }
   }
@@ -204,9 +206,14 @@ struct HubFolder {
       throw SheafError(.exists, subject: path.printable, reason: reason)
     }
     let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
-    try attempt(path) {
-      try handle.write(contentsOf: Data(text.utf8))
-      try handle.synchronize()
+    do {
+      try attempt(path) {
+        try handle.write(contentsOf: Data(text.utf8))
+        try handle.synchronize()
+      }
+    } catch {
+      unlink(path)
+      throw error
     }
   }
 

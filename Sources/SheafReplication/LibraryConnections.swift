@@ -476,14 +476,16 @@ package final class LibraryConnections: ConnectionController {
         if let status = wiped(handle, account) { all.append(status) }
         continue
       }
-      guard replica.reader == nil, let status = keyless(handle, account, WireID(bytes: replica.zone)) else { continue }
+      guard replica.reader == nil, let status = unconnected(handle, account, WireID(bytes: replica.zone)) else {
+        continue
+      }
       all.append(status)
     }
     return all.sorted { "\($0.account)" < "\($1.account)" }
   }
 
   /// How a connected account is for which this machine has no key, or whose key is another library's; nil for others.
-  private func keyless(_ handle: AccountHandle, _ account: Int64, _ zone: WireID?) -> ConnectionStatus? {
+  private func unconnected(_ handle: AccountHandle, _ account: Int64, _ zone: WireID?) -> ConnectionStatus? {
     guard let zone, let counts = try? library.replicaCounts(account), let pace = try? library.replicaPace(account)
     else { return nil }
     do {
@@ -554,7 +556,7 @@ package final class LibraryConnections: ConnectionController {
 /// Where the keys of a library's devices are: a file for each device, and one for an enrolment that goes on.
 private struct DeviceFolder: Sendable {
   private let prefix: String
-
+  /// The library's id.
   private let library: String
 
   init(_ folder: String, library: String) {

@@ -834,7 +834,8 @@ final class ReplicaEngine: Sendable {
       state.withLock { $0.full = isRoomMade ? $0.full?.over : nil }
     } catch let failure as HubFailure {
       switch (failure.kind, subject) {
-      case (.refused(.quota), _) where !waiting.allSatisfy(\.send.isDeletion):
+      case (.refused(.quota), _) where !waiting.allSatisfy(\.send.isDeletion),
+        (.refused(.full), _) where !waiting.allSatisfy(\.send.isDeletion):
         try await call { try $0.withdrawSends(from: first, of: $1) }
         noteFull(failure)
       case (.refused(.forbidden), .share(let share)):

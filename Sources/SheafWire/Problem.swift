@@ -32,6 +32,8 @@ public struct Problem: Hashable, Sendable, Codable {
     case unavailable
     /// 507: the account's quota does not allow it.
     case quota
+    /// 507: the hub's disk is nearly full, and takes only what needs no room.
+    case full
 
     /// The status of the answer.
     public var status: Int {
@@ -49,7 +51,7 @@ public struct Problem: Hashable, Sendable, Codable {
       case .tooMany: 429
       case .failure: 500
       case .unavailable: 503
-      case .quota: 507
+      case .quota, .full: 507
       }
     }
 
@@ -70,6 +72,7 @@ public struct Problem: Hashable, Sendable, Codable {
       case .failure: "The hub failed"
       case .unavailable: "Try again later"
       case .quota: "No space left in the account"
+      case .full: "No space left at the hub"
       }
     }
   }

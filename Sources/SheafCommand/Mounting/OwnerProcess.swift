@@ -6,29 +6,35 @@ import SheafMount
 struct OwnerProcess {
   let pid: pid_t
 
-  /// Whether it still runs: a process that only waits to be reaped has no open files any more, once its threads have
-  /// ended.
-  var isRunning: Bool {
-    guard let bytes = try? SmallFile.read("/proc/\(pid)/stat"), let end = bytes.lastIndex(of: UInt8(ascii: ")")) else {
-      return false
-    }
-    // From the third field on (proc_pid_stat(5)): the state; the 20th is the number of threads.
-    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " ")).map(\.readable)
-    guard fields.count > 17 else { return false }
-    return !["Z", "X"].contains(fields[0]) || (Int(fields[17]) ?? 0) > 1
+  /// What Linux says of a process (proc_pid_status(5)).
+  private struct Status {
+    /// Whether the first thread has ended: the process waits to be reaped, or for its other threads.
+    let isLeft: Bool
+    let threadCount: Int
+    let isKilled: Bool
   }
 
-  /// Whether it was killed, and has threads that have not ended. It answers nobody any more.
-  private var isEnding: Bool {
-    let lines = (try? SmallFile.read("/proc/\(pid)/status"))?.split(separator: UInt8(ascii: "\n")).map(\.readable) ?? []
+  /// nil where there is no such process.
+  private var status: Status? {
+    guard let bytes = try? SmallFile.read("/proc/\(pid)/status") else { return nil }
+    let lines = bytes.split(separator: UInt8(ascii: "\n")).map(\.readable)
     func value(_ name: String) -> Substring? {
       lines.first { $0.hasPrefix(name) }?.dropFirst(name.count).drop { $0 == "\t" || $0 == " " }
     }
-    // Signals of its first thread, which one that ends all threads is among (proc_pid_status(5)).
+    // Signals of its first thread, which one that ends all threads is among.
     let pending = value("SigPnd:").flatMap { UInt64($0, radix: 16) } ?? 0
-    let isLeft = value("State:").map { "ZX".contains($0.prefix(1)) } ?? false
-    return pending & 1 << UInt64(SIGKILL - 1) != 0 || isLeft && value("Threads:").flatMap { Int($0) } ?? 0 > 1
+    return Status(
+      isLeft: value("State:").map { "ZX".contains($0.prefix(1)) } ?? true,
+      threadCount: value("Threads:").flatMap { Int($0) } ?? 0,
+      isKilled: pending & 1 << UInt64(SIGKILL - 1) != 0)
   }
+
+  /// Whether it still runs: a process that only waits to be reaped has no open files any more, once its threads have
+  /// ended.
+  var isRunning: Bool { status.map { !$0.isLeft || $0.threadCount > 1 } ?? false }
+
+  /// Whether it was killed, and has threads that have not ended. It answers nobody any more.
+  private var isEnding: Bool { status.map { $0.isKilled || $0.isLeft && $0.threadCount > 1 } ?? false }
 
   /// Whether the process that owned a library last has ended, or is about to.
   static func hasEnded(_ location: LibraryLocation) -> Bool {

@@ -14,10 +14,13 @@ struct ZoneHead {
   /// The number of the newest event.
   private(set) var events: Int64
   let epoch: [UInt8]
+  /// Whether the store takes more contents.
+  private let hasRoom: Bool
   /// The number when the row was read.
   private let first: Int64
 
-  private init(_ row: SQLRow) throws {
+  private init(_ row: SQLRow, hasRoom: Bool) throws {
+    self.hasRoom = hasRoom
     number = try row.integer(0)
     first = number
     used = try row.integer(1)
@@ -34,7 +37,7 @@ struct ZoneHead {
       UPDATE zones SET number = number WHERE zone = $1 RETURNING number, used, quota, horizon, events, epoch
       """, [.text(zone)])
     guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
-    return try ZoneHead(row)
+    return try ZoneHead(row, hasRoom: connection.hasRoom)
   }
 
   /// A zone as a reader sees it.
@@ -42,7 +45,7 @@ struct ZoneHead {
     let rows = try connection.query(
       "SELECT number, used, quota, horizon, events, epoch FROM zones WHERE zone = $1", [.text(zone)])
     guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
-    return try ZoneHead(row)
+    return try ZoneHead(row, hasRoom: connection.hasRoom)
   }
 
   func write(_ zone: String, in connection: inout any SQLConnection) throws {
@@ -63,9 +66,10 @@ struct ZoneHead {
 
   /// Counts bytes that come, or that go where they are below 0.
   ///
-  /// - Throws: ``HubError`` of kind `quota` where the account would have too many.
+  /// - Throws: ``HubError`` of kind `quota` where the account would have too many, or `full` where the store would.
   mutating func use(_ bytes: Int64) throws {
     if bytes > 0, let quota, used + bytes > quota { throw HubError(.quota, "the account has no room for it") }
+    if bytes > 0, !hasRoom { throw HubError(.full, "the hub's disk has no room for it") }
     used += bytes
   }
 }

@@ -39,11 +39,18 @@ package protocol SQLConnection {
   /// Runs a statement that a ``StoredTable`` has made.
   @discardableResult mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow]
 
+  /// Whether there is room for more contents. Where there is none, what is left is for changes that need little, such as
+  /// deletions and what destroys contents.
+  var hasRoom: Bool { get }
+
   /// The columns of a table as it is in the store; none of one that is not there.
   mutating func columns(of table: String) throws -> Set<String>
 }
 
 extension SQLConnection {
+  /// For an engine whose disk is not this machine's.
+  package var hasRoom: Bool { true }
+
   package mutating func query(_ sql: StaticString) throws -> [SQLRow] { try query(sql, []) }
 
   @discardableResult package mutating func execute(_ sql: StaticString) throws -> Int { try execute(sql, []) }

@@ -14,6 +14,7 @@ package final class SQLiteDatabase: Database {
   private static let busySeconds = 10
 
   private let pool: DatabasePool
+  private let room: StoreRoom
   private let queue = Mutex(Queue())
 
   private struct Queue {
@@ -34,6 +35,7 @@ package final class SQLiteDatabase: Database {
   ///
   /// - Throws: ``HubStoreError`` where it is no database, or cannot be opened durably.
   package init(path: String) throws {
+    room = StoreRoom(path: path)
     do {
       if !FileManager.default.fileExists(atPath: path) {
         _ = FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
@@ -64,9 +66,9 @@ package final class SQLiteDatabase: Database {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<T, any Error>) in
       enqueue(
         WaitingWrite(
-          run: { database in
+          run: { [room] database in
             FaultPoint.begin.pass()
-            var connection: any SQLConnection = SQLiteConnection(database: database, writes: true)
+            var connection: any SQLConnection = SQLiteConnection(database: database, room: room, writes: true)
             let value = try body(&connection)
             return { continuation.resume(returning: value) }
           }, fail: { continuation.resume(throwing: Self.storeError($0)) }))
@@ -78,8 +80,8 @@ package final class SQLiteDatabase: Database {
   ) async throws -> T {
     if queue.withLock({ $0.isClosed }) { throw HubStoreError.unavailable("the store is closed") }
     do {
-      return try await pool.read { database in
-        var connection: any SQLConnection = SQLiteConnection(database: database, writes: false)
+      return try await pool.read { [room] database in
+        var connection: any SQLConnection = SQLiteConnection(database: database, room: room, writes: false)
         return try body(&connection)
       }
     } catch {
@@ -218,7 +220,16 @@ package final class SQLiteDatabase: Database {
 /// A transaction of GRDB's as a body sees it.
 private struct SQLiteConnection: SQLConnection {
   let database: GRDB.Database
+  let room: StoreRoom
   let writes: Bool
+
+  var hasRoom: Bool {
+    room.isLeft {
+      try Int64.fetchOne(
+        database.cachedStatement(
+          sql: "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size")) ?? 0
+    }
+  }
 
   mutating func query(_ sql: StaticString, _ values: [SQLValue]) throws -> [SQLRow] {
     try fetch(try prepare(sql.description, values))

@@ -431,10 +431,9 @@ extension Library {
   ///
   /// - Parameter state: The item as the hub told of it; nil where it did not.
   func origin(of id: WireID, _ state: ItemState?, _ version: ItemVersion?, _ account: Int64) throws -> Origin {
-    let times = [version?.time, state?.placed].compactMap { $0.map(Timestamp.init(nanoseconds:)) }
     return Origin(
       author: try author(of: version, account), creator: try person(state?.madeBy, account),
-      created: UUID(bytes: id.bytes).time ?? times.min(),
+      created: (id.time ?? [version?.time, state?.placed].compactMap(\.self).min()).map { Timestamp(nanoseconds: $0) },
       placed: state?.placed.map { Timestamp(nanoseconds: $0) })
   }
 
@@ -447,9 +446,9 @@ extension Library {
   /// Who made an item, and when, that has had all of its names since; nil where its hub says otherwise, or does not say.
   private func making(_ id: WireID, _ account: Int64) throws -> Caller.Deed? {
     guard let state = try known(id, account), !state.isDeleted, state.placed == nil,
-      let time = UUID(bytes: id.bytes).time
+      let time = id.time
     else { return nil }
-    return .init(person: try person(state.madeBy, account), time: time)
+    return .init(person: try person(state.madeBy, account), time: Timestamp(nanoseconds: time))
   }
 
   private func deed(_ deletion: Deletion, _ account: Int64) throws -> Caller.Deed {

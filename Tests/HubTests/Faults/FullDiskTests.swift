@@ -15,7 +15,7 @@ struct FullDiskTests {
   @Test(arguments: StoreEngine.available)
   func whatDoesNotFitIsRefused(_ engine: StoreEngine) async throws {
     let folder = try TemporaryFolder()
-    let disk = try LoopFileSystem(below: folder, mebibytes: engine == .sqlite ? 10 : 20)
+    let disk = try LoopFileSystem(below: folder, mebibytes: engine == .sqlite ? 32 : 20)
     defer {
       disk.detach()
       try? folder.remove()
@@ -23,7 +23,7 @@ struct FullDiskTests {
     switch engine {
     case .sqlite:
       let database = try SQLiteDatabase(path: "\(disk.mountpoint)/hub.sqlite")
-      try await Self.fill(database, disk)
+      try await Self.fill(database, disk, ballast: 14, refusal: .full)
       await database.close()
     case .postgres:
       let cluster = try PostgresCluster(syncs: false)
@@ -36,12 +36,17 @@ struct FullDiskTests {
       }
       try cluster.psql("CREATE TABLESPACE small LOCATION '\(space)'")
       let database = PostgresDatabase(target: try cluster.newPlace(tablespace: "small"))
-      try await Self.fill(database, disk)
+      try await Self.fill(database, disk, ballast: 4, refusal: .unavailable)
       await database.close()
     }
   }
 
-  private static func fill(_ database: any Database, _ disk: LoopFileSystem) async throws {
+  /// - Parameters:
+  ///   - ballast: Mebibytes of something else, which make room when they are gone.
+  ///   - refusal: How what does not fit is refused.
+  private static func fill(
+    _ database: any Database, _ disk: LoopFileSystem, ballast mebibytes: Int, refusal kind: Problem.Kind
+  ) async throws {
     try await RunningHub.with(database) { running in
       let client = running.client
       let (_, token) = try await running.member()
@@ -65,7 +70,7 @@ struct FullDiskTests {
       }
       // What is deleted later leaves room for some more.
       let ballast = "\(disk.mountpoint)/ballast"
-      try Command(["fallocate", "-l", "4M", ballast]).succeed()
+      try Command(["fallocate", "-l", "\(mebibytes)M", ballast]).succeed()
       var done: Int64 = 0
       var refusal: HubClient.Answer?
       while refusal == nil, done < 1_000 {
@@ -73,12 +78,14 @@ struct FullDiskTests {
         if answer.status == 200 { done += 1 } else { refusal = answer }
       }
       let full = try #require(refusal)
-      #expect(full.status == 503 && full.problem == .unavailable && full.headers["retry-after"] != nil, "\(full)")
+      try #require(done > 0, "\(full)")
+      #expect(full.problem == kind && full.status == kind.status, "\(full)")
+      #expect((full.headers["retry-after"] != nil) == (kind == .unavailable), "\(full)")
       #expect(try full.decode(Problem.self).detail.contains("no room"), "\(full)")
       // What is there can be read, and nothing of what was refused is.
       #expect(try await states() == Array(1...done))
       #expect(try await running.hub.hub.check() == [])
-      #expect(try await send(done + 1).status == 503)
+      #expect(try await send(done + 1).status == kind.status)
       unlink(ballast)
       for _ in 0..<20 {
         let answer: SendAnswer = try await send(done + 1).decode()
@@ -88,5 +95,66 @@ struct FullDiskTests {
       #expect(try await states() == Array(1...done))
       #expect(try await running.hub.hub.check() == [])
     }
+  }
+
+  /// What contents have filled can be emptied: deletions and purges are done, devices are removed, and what that frees
+  /// takes contents again.
+  @Test func whatNeedsNoRoomIsDone() async throws {
+    let folder = try TemporaryFolder()
+    let disk = try LoopFileSystem(below: folder, mebibytes: 32)
+    defer {
+      disk.detach()
+      try? folder.remove()
+    }
+    let database = try SQLiteDatabase(path: "\(disk.mountpoint)/hub.sqlite")
+    try await RunningHub.with(database) { running in
+      let (hub, client) = (running.hub.hub, running.client)
+      let (device, token) = try await running.member()
+      var random = SystemRandomNumberGenerator()
+      var serial: Int64 = 0
+      func send(_ send: Send) async throws -> HubClient.Answer {
+        serial += 1
+        var send = send
+        send.serial = serial
+        let request = SendRequest(groups: [[send]], confirmed: serial - 1)
+        return try await client.send("POST", "/v1/sends", json: request, token: token)
+      }
+      func fill() async throws -> [WireID] {
+        var made: [WireID] = []
+        while made.count < 1_000 {
+          var document = Send.document("d\(serial)", "", serial: 0)
+          document.version?.contents = Data((0..<60_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+          let answer = try await send(document)
+          guard answer.status == 200 else {
+            #expect(answer.problem == .full && answer.status == 507, "\(answer)")
+            break
+          }
+          made.append(document.item)
+        }
+        return made
+      }
+      let made = try await fill()
+      #expect(made.count > 200)
+      let chunk = Chunk([1, 2, 3])
+      let upload = try await client.send("PUT", "/v1/chunks/\(chunk.hash)", body: Data(chunk.bytes), token: token)
+      #expect(upload.problem == .full)
+      let new = ZoneTests.document("new", "")
+      #expect(try await send(new).problem == .full)
+      for item in made {
+        let answer = try await send(.deletion(item, .document, base: 1 << 40))
+        #expect(try answer.decode(SendAnswer.self).verdicts.map(\.outcome) == [.done])
+      }
+      // The disk is as full as before.
+      #expect(try await send(new).problem == .full)
+      for item in made.prefix(made.count / 2) {
+        try await hub.purging.purge(item, in: device.zone, by: device.device)
+      }
+      #expect(try await send(new).status == 200)
+      #expect(try await fill().count > made.count / 3)
+      let other = try await running.member("bob@hub.example").0
+      try await hub.accounts.removeDevice(other.device, of: other.zone)
+      #expect(try await hub.check() == [])
+    }
+    await database.close()
   }
 }

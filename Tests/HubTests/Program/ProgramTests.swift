@@ -128,6 +128,28 @@ import Testing
     try program.stop()
   }
 
+  /// A copy that does not fit leaves nothing behind, so the next try can have the same name.
+  @Test(.enabled(if: TestUser.isRoot, "a disk of its own needs root")) func aCopyThatDoesNotFitLeavesNothing() throws {
+    let folder = try TemporaryFolder()
+    let disk = try LoopFileSystem(below: folder, mebibytes: 10)
+    defer {
+      disk.detach()
+      try? folder.remove()
+    }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    let ballast = "\(disk.mountpoint)/ballast"
+    // With not a byte left, and with room for all but the store.
+    for left in ["0", "40K"] {
+      _ = try Command(["dd", "if=/dev/zero", "of=\(ballast)", "bs=4K"]).run()
+      if left != "0" { try Command(["truncate", "-s", "-\(left)", ballast]).succeed() }
+      #expect(try program.run("backup", "\(disk.mountpoint)/copy").status == 1)
+      #expect(!FileManager.default.fileExists(atPath: "\(disk.mountpoint)/copy"), "\(left)")
+      unlink(ballast)
+    }
+    try program.succeed("backup", "\(disk.mountpoint)/copy")
+  }
+
   /// A copy is made, more is acknowledged, and then the copy takes the hub's place: machines notice that, and send
   /// again.
   @Test func aCopyThatTakesTheHubsPlaceIsNoticed() async throws {
@@ -293,7 +315,7 @@ import Testing
       let away = "postgresql:///hub?host=\(folder.path)/nowhere"
       let failed = try program.run("init", "--address", "hub.example", "--store", away)
       #expect(failed.status == 1 && failed.errorText.contains("the store is away"), "\(failed)")
-      #expect(try FileManager.default.contentsOfDirectory(atPath: program.hubFolder).isEmpty)
+      #expect(!FileManager.default.fileExists(atPath: program.hubFolder))
       // Plain HTTP would tell everyone everything.
       try program.succeed("init", "--plain", "--address", "hub.example")
       let open = try program.run("serve", "--listen", "0.0.0.0:0")

@@ -169,6 +169,7 @@ import Testing
       _ = try await place.send(.deletion(document.item, .document, base: 1), serial: 2)
       // As after the first transaction of a long history.
       try await place.change("UPDATE items SET places = '[]', version = NULL WHERE kind = 'document'")
+      try await place.change("DELETE FROM placements")
       try await place.change("UPDATE zones SET used = used - 17")
       try await place.hub.upkeep()
       #expect(try await Self.chunks(place.database) == [])
