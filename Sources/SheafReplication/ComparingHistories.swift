@@ -85,10 +85,12 @@ extension ReplicaEngine {
       try await call { try $0.finishHistory(due, VersionList(versions: []), of: $1) }
       return .went
     }
-    guard case .missing(let missing) = try await call({ try $0.compareHistory(due, with: list, of: $1) }) else {
-      return .later
+    var left: ArraySlice<ItemVersion>
+    switch try await call({ try $0.compareHistory(due, with: list, of: $1) }) {
+    case .missing(let missing): left = missing[...]
+    case .anew: return .went
+    case .later: return .later
     }
-    var left = missing[...]
     let wakes = wakes
     while !left.isEmpty {
       var (count, bytes) = (0, Int64(0))

@@ -358,7 +358,11 @@ final class LibraryMachine {
     var bound = Int64.max
     while let due = try library.nextHistory(of: account, toldBefore: bound) {
       let list = VersionList(versions: hub.versions(of: due.item, after: due.listedAfter))
-      guard case .missing(let missing) = try library.compareHistory(due, with: list, of: account) else {
+      let missing: [ItemVersion]
+      switch try library.compareHistory(due, with: list, of: account) {
+      case .missing(let versions): missing = versions
+      case .anew: return true
+      case .later:
         bound = due.told
         continue
       }

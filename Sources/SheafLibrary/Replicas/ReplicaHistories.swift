@@ -22,6 +22,8 @@ package struct DueHistory: Hashable, Sendable {
 package enum HistoryComparison: Hashable, Sendable {
   /// These versions are missing here; in this order they are to be fetched.
   case missing([ItemVersion])
+  /// What was listed does not say all of the numbers: it is compared with the whole list.
+  case anew
   /// A program has the document open, so it is compared later.
   case later
 }
@@ -120,10 +122,10 @@ extension Library {
     return try replicaVersions(of: item, connected(account)).numbers[version.id] != nil
   }
 
-  /// Whether a version that is current here has another number than the hub's.
+  /// Whether a version has another number here than the hub's.
   private func hasOtherNumber(_ version: ItemVersion, _ inode: Inode?, _ account: Int64) throws -> Bool {
     guard let inode, let item = try item(of: inode), item.version != version.number else { return false }
-    return try replicaVersions(of: item, connected(account)).current == version.id
+    return try replicaVersions(of: item, connected(account)).numbers[version.id].map { $0 != version.number } ?? false
   }
 
   /// Notes that an item is due.
@@ -195,6 +197,13 @@ extension Library {
       guard let inode = try replicaInode(due.item, of: account), let item = try item(of: inode),
         item.kind == .document, item.version > 0
       else { return .missing([]) }
+      let versions = try replicaVersions(of: item, connected(account))
+      if Self.hasOtherNumbers(versions, list, after: due.listedAfter) {
+        try makeChange(.replica) {
+          try noteHistory(due.item, told: due.told, after: due.after, isWhole: true, account, $0)
+        }
+        return .anew
+      }
       guard try align(inode, item, list, account) else { return .later }
       let here = try replicaVersions(of: item, connected(account)).numbers
       return .missing(
@@ -350,6 +359,15 @@ extension Library {
       }
     }
     return true
+  }
+
+  /// Whether versions that the hub got have numbers here that are among those that it listed, and are not its own.
+  ///
+  /// - Parameter after: Versions up to this number were not listed.
+  private static func hasOtherNumbers(_ versions: ReplicaVersions, _ list: VersionList, after: Int64) -> Bool {
+    guard after > 0 else { return false }
+    let known = Set(list.versions.map(\.id)).union(versions.unsent.map(\.id))
+    return versions.ids.contains { $0.key > after && !known.contains($0.value) }
   }
 
   /// Versions of a document that are gone here and at the hub are another document's, as far as anybody knows them who

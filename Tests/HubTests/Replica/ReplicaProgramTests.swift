@@ -161,7 +161,6 @@ import Testing
     }
   }
 
-  /// Processes are killed in the middle, and the hub begins anew.
   /// What others do comes, and what is deleted goes, while nothing more of this machine has room at the hub.
   @Test func aUsedUpQuotaKeepsNothingFromComing() throws {
     try withMachines { place, laptop, desktop in
@@ -190,6 +189,39 @@ import Testing
     }
   }
 
+  /// Contents have filled the hub's disk: what is deleted goes there, and what was saved waits.
+  @Test(.enabled(if: TestUser.isRoot, "a disk of its own needs root"))
+  func aHubWhoseDiskIsFullTakesDeletions() throws {
+    try withMachines { place, laptop, desktop in
+      let disk = try LoopFileSystem(below: place.folder, mebibytes: 32)
+      defer { disk.detach() }
+      try laptop.shell("echo old > old.md")
+      try expectSame([laptop, desktop], "the beginning")
+      try place.hub.stop()
+      let hub = place.hub.hubFolder
+      try Command.shell("mv '\(hub)' '\(disk.mountpoint)/hub' && ln -s '\(disk.mountpoint)/hub' '\(hub)'").succeed()
+      _ = try place.serve()
+      let ballast = "\(disk.mountpoint)/ballast"
+      try Command.shell(
+        "fallocate -l $(($(stat -fc '%a * %S' '\(disk.mountpoint)') - 2500000)) '\(ballast)'"
+      ).succeed()
+      try laptop.shell("echo small > small")
+      try eventually("status says that the hub's disk is full", within: .seconds(30)) {
+        try laptop.succeed("status").text.contains("the hub's disk has no room")
+      }
+      try laptop.shell("rm old.md")
+      try eventually("what was deleted is gone there", within: .seconds(30)) {
+        access("\(desktop.library.documents)/old.md", F_OK) != 0
+      }
+      #expect(access("\(desktop.library.documents)/small", F_OK) != 0)
+      unlink(ballast)
+      try expectSame([laptop, desktop], "once there is room")
+      #expect(try !laptop.succeed("status").text.contains("no room"))
+      try place.hub.stop()
+    }
+  }
+
+  /// Processes are killed in the middle, and the hub begins anew.
   @Test func whoIsKilledGoesOn() throws {
     try withMachines { place, laptop, desktop in
       let seed = UInt64.random(in: 0...UInt64.max)
