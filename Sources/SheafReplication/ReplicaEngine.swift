@@ -333,7 +333,12 @@ final class ReplicaEngine: Sendable {
       (state.state, state.problem) = (new, problem)
       return isOther
     }
-    if isOther { library.noteReached(new == .connected, number) }
+    if isOther { noteSending() }
+  }
+
+  /// Tells the library whether the hub takes what was done here.
+  private func noteSending() {
+    library.noteSending(state.withLock { $0.state == .connected && $0.full == nil }, number)
   }
 
   func call<Value: Sendable>(
@@ -387,7 +392,7 @@ final class ReplicaEngine: Sendable {
       case .planned(let notices): tell(notices)
       case .settled(let waiting):
         log.noteArrival(goesOn: false)
-        if sends == .all { state.withLock { $0.full = nil } }
+        if sends == .all { become(full: nil) }
         if try await fetchWanted() { continue }
         switch try await compareHistories() {
         case .went: continue
@@ -831,7 +836,7 @@ final class ReplicaEngine: Sendable {
       guard try await send(waiting) else { return false }
       let isRoomMade = waiting.allSatisfy(\.send.isDeletion)
       // What was deleted may have been what is too much.
-      state.withLock { $0.full = isRoomMade ? $0.full?.over : nil }
+      become(full: isRoomMade ? full?.over : nil)
     } catch let failure as HubFailure {
       switch (failure.kind, subject) {
       case (.refused(.quota), _) where !waiting.allSatisfy(\.send.isDeletion),
@@ -850,10 +855,17 @@ final class ReplicaEngine: Sendable {
   }
 
   private func noteFull(_ failure: HubFailure) {
-    state.withLock { state in
-      let pause = min((state.full?.pause ?? Self.pauses.first) * 2, Self.pauses.longest)
-      state.full = Full(problem: "\(failure)", until: .now + .seconds(pause), pause: pause)
+    let pause = min((full?.pause ?? Self.pauses.first) * 2, Self.pauses.longest)
+    become(full: Full(problem: "\(failure)", until: .now + .seconds(pause), pause: pause))
+  }
+
+  private func become(full: Full?) {
+    let isOther = state.withLock { state in
+      let isOther = (state.full == nil) != (full == nil)
+      state.full = full
+      return isOther
     }
+    if isOther { noteSending() }
   }
 
   private func send(_ waiting: [ReplicaSend]) async throws -> Bool {

@@ -46,7 +46,7 @@ extension AccountShares {
     }
     add(
       "Shared by you",
-      byMe.map { [$0.path, $0.kind, $0.people.map(Self.people) ?? "", $0.summary] })
+      byMe.map { [$0.path, $0.kind, $0.people.map(Self.people) ?? "", $0.summaryWithEnd] })
     add(
       "Shared with you",
       withMe.map { [$0.path, $0.kind, "by \($0.owner)", "you can \($0.permission.word)"] })
@@ -81,5 +81,13 @@ extension AccountShares {
     case 1: "1 person joined"
     default: "\(count) people joined"
     }
+  }
+}
+
+extension AccountShare {
+  /// The permissions in a phrase, and until when the link lets anybody in, if that is still to come.
+  fileprivate var summaryWithEnd: String {
+    guard `public` != .none, let expires, expires > .now else { return summary }
+    return "\(summary); the link ends \(Format.time(expires))"
   }
 }

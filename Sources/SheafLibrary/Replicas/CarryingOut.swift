@@ -638,7 +638,7 @@ extension Library {
     for place in wanted where !here.contains(place) {
       let free = try makeWay(at: place, account)
       // It has a name like it already, which it got when it was made.
-      if free != place, leaving.contains(where: { $0.folder == place.folder }) { continue }
+      if free != place, leaving.contains(where: { $0.isNumbered(of: place, before: free) }) { continue }
       // A name that differs from the hub's is this machine's.
       let isHubs = free == place
       if let former = leaving.popLast() {
@@ -661,6 +661,24 @@ extension Library {
       left.folder == right.folder
         ? left.name.lexicographicallyPrecedes(right.name) : left.folder < right.folder
     }
+
+    /// Whether it is what another one became while its name was taken (`NAME (2)`).
+    ///
+    /// - Parameter free: What that would become now.
+    func isNumbered(of other: NamePlace, before free: NamePlace) -> Bool {
+      guard folder == other.folder else { return false }
+      for isFolder in [false, true] {
+        for number in 2...Self.highestNumber {
+          let candidate = MarkedName.numbered(other.name, number, isFolder: isFolder)
+          if candidate == name { return true }
+          if candidate == free.name { break }
+        }
+      }
+      return false
+    }
+
+    /// Of names that are taken; with more of them in a folder, an item gets one more.
+    private static let highestNumber = 1_000
   }
 
   /// Has what is at a place get another name for now, if it is placed later; else tells one like it that is free.

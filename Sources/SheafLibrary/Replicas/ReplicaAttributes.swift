@@ -31,12 +31,12 @@ extension Library {
     if !isOpen, !isChanged, isKnown, try replicaVersions(of: item, connected(account)).unsent.isEmpty {
       return "synced"
     }
-    return connectedAccounts.isReached(account) ? "sending" : "waiting"
+    return connectedAccounts.isSending(account) ? "sending" : "waiting"
   }
 
-  /// Notes whether the hub of a connected account is reached.
-  package func noteReached(_ isReached: Bool, _ account: Int64) {
-    locked { connectedAccounts.note(account, isReached: isReached) }
+  /// Notes whether the hub of a connected account takes what was done here: it is reached, and has room.
+  package func noteSending(_ isSending: Bool, _ account: Int64) {
+    locked { connectedAccounts.note(account, isSending: isSending) }
   }
 
   /// Whether it is the `Documents` of a connected account, which was there before this machine knew of it.

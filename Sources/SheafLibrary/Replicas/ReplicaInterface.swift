@@ -68,7 +68,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func replicaCounts(_ account: Int64) throws -> ReplicaCounts
   func replicaPath(_ item: WireID, of account: Int64) throws -> String?
   func replicaPace(_ account: Int64) throws -> ReplicaPace
-  func noteReached(_ isReached: Bool, _ account: Int64)
+  func noteSending(_ isSending: Bool, _ account: Int64)
   func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws
 
   func note(_ page: FeedPage, of account: Int64) throws

@@ -52,7 +52,7 @@ extension Library {
     AccountShare(
       path: try mountPath(inode, for: participant.account), kind: inode.isFolder ? "folder" : "document",
       title: share.row.title, owner: try handle(share.owner), url: try url(of: share.row), role: participant.role,
-      permission: participant.permission, public: share.row.anyone,
+      permission: participant.permission, public: share.row.anyone, expires: try linkEnd(of: share),
       summary: summary(of: share, for: participant.account),
       people: Self.allows(.listEveryone, participant) ? share.members.count - 1 : nil, since: participant.since)
   }

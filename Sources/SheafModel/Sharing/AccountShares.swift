@@ -50,6 +50,8 @@ package struct AccountShare: Hashable, Sendable, Codable {
   /// The permission of the account itself.
   package let permission: SharePermission
   package let `public`: PublicPermission
+  /// From when on nobody new joins by the link; nil for a link that does not end.
+  @OrNull package var expires: Timestamp?
   /// ``ShareSummary``.
   package let summary: String
   /// People who joined, the owner not counted; nil where the account may not know.
@@ -59,7 +61,8 @@ package struct AccountShare: Hashable, Sendable, Codable {
 
   package init(
     path: String, kind: String, title: String, owner: AccountHandle, url: String, role: Role,
-    permission: SharePermission, public: PublicPermission, summary: String, people: Int?, since: Timestamp
+    permission: SharePermission, public: PublicPermission, expires: Timestamp?, summary: String, people: Int?,
+    since: Timestamp
   ) {
     self.path = path
     self.kind = kind
@@ -69,6 +72,7 @@ package struct AccountShare: Hashable, Sendable, Codable {
     self.role = role
     self.permission = permission
     self.public = `public`
+    self.expires = expires
     self.summary = summary
     self.people = people
     self.since = since

@@ -101,8 +101,10 @@ import Testing
       let read = try JSONDecoder().decode(Problem.self, from: try JSONEncoder().encode(problem))
       #expect(read == problem && read.kind == kind && read.status == kind.status && !read.title.isEmpty)
     }
-    // A device that is to be wiped is gone, too, but for a reason of its own.
-    let kinds = Problem.Kind.allCases.filter { $0 != .wiped }
+    // A device that is to be wiped is gone, too, and a hub without room has none for an account; each for a reason of
+    // its own.
+    let kinds = Problem.Kind.allCases.filter { $0 != .wiped && $0 != .full }
     #expect(Set(kinds.map(\.status)).count == kinds.count && Problem.Kind.wiped.status == Problem.Kind.gone.status)
+    #expect(Problem.Kind.full.status == Problem.Kind.quota.status)
   }
 }

@@ -738,6 +738,7 @@ import Testing
       try people.alice.shell("mkdir open && echo one > open/a.md")
       try people.alice.wait()
       let told = try people.alice.succeed("share", "Documents/open", "--anyone", "view", "--expires", "1h").text
+      #expect(try people.alice.succeed("shares").text.contains("can view; the link ends 2"))
       #expect(told.contains("lets nobody new in after"), "\(told)")
       let read = "getfattr --only-values -n user.sheaf.share.expires"
       let end = try people.alice.shell("\(read) open")
