@@ -189,6 +189,24 @@ import Testing
     }
   }
 
+  /// The name to which another machine moved something is taken in the moment before it is moved here.
+  @Test(arguments: [false, true])
+  func whatWasMovedElsewhereIsNotMovedBackForSomethingNew(_ wasNumbered: Bool) throws {
+    try LibraryStory.tell { story in
+      try story.laptop.save("text", at: wasNumbered ? "list (2).md" : "trip.md")
+      try story.sync()
+      try story.laptop.move(wasNumbered ? "list (2).md" : "trip.md", to: "list.md")
+      try story.connect(story.laptop)
+      repeat {
+        #expect(try story.desktop.step(&story.hub, losesAnswer: false))
+      } while !(story.desktop.stages.last ?? "").hasPrefix("planned [SheafWire")
+      try story.desktop.makeLink("list.md", to: "somewhere")
+      try story.sync()
+      #expect(story.paths == ["list (2).md", "list.md"])
+      #expect(try story.text("list (2).md") == "text" || story.text("list.md") == "text")
+    }
+  }
+
   @Test func foldersThatWereMovedIntoEachOtherStayWhereTheFirstPutThem() throws {
     try LibraryStory.tell { story in
       try story.laptop.makeFolder("a")
