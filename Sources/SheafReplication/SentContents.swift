@@ -28,7 +28,7 @@ struct SentContents: Sendable {
     case inline(Data)
     /// Extents, once the hub has the chunks.
     case extents
-    /// The version is no more.
+    /// The version, or some of its contents, are no more here.
     case gone
   }
 
@@ -73,8 +73,15 @@ struct SentContents: Sendable {
         parts[send.serial] = .extents
         continue
       }
-      let bytes = try [UInt8](unsafeUninitializedCapacity: Int(reader.size)) { space, count in
-        count = try library.read(reader, at: 0, into: UnsafeMutableRawBufferPointer(space))
+      let bytes: [UInt8]
+      do {
+        bytes = try [UInt8](unsafeUninitializedCapacity: Int(reader.size)) { space, count in
+          count = try library.read(reader, at: 0, into: UnsafeMutableRawBufferPointer(space))
+        }
+      } catch is AbsentContents {
+        // The hub had it, and lost it.
+        parts[send.serial] = .gone
+        continue
       }
       length += bytes.count
       parts[send.serial] = bytes.count == reader.size ? .inline(Data(bytes)) : .extents
@@ -100,7 +107,11 @@ struct SentContents: Sendable {
       let id = version.id
       let item = send.item
       guard let reader = try await calls.run({ try $0.versionReader(id, ofItem: item, of: $1) }) else { return nil }
-      version.extents = try await upload(reader, version, of: send.item)
+      do {
+        version.extents = try await upload(reader, version, of: send.item)
+      } catch is AbsentContents {
+        return nil
+      }
     }
     send.version = version
     return send

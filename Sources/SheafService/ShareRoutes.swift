@@ -109,7 +109,10 @@ extension LibraryAPI {
   func addShareListRoutes(to routes: Routes) {
     routes.get("shares") { request, _ in
       let account = try await account(try request.address().account)
-      return try Response.json(try await call { try $0.shares(of: account) })
+      let shares = try await call { try $0.shares(of: account) }
+      // The rest is known without the hub.
+      let atHub = (try? await connections?.accessRequests(for: account)) ?? []
+      return try Response.json(shares.asked(by: atHub))
     }
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)

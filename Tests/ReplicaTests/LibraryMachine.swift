@@ -409,7 +409,11 @@ final class LibraryMachine {
     guard var version = send.version else { return send }
     guard let reader = try library.versionReader(version.id, ofItem: send.item, of: account) else { return nil }
     var send = send
-    version.contents = Data(try read { try library.read(reader, at: $0, into: $1) })
+    do {
+      version.contents = Data(try read { try library.read(reader, at: $0, into: $1) })
+    } catch is AbsentContents {
+      return nil
+    }
     send.version = version
     return send
   }

@@ -422,6 +422,40 @@ import Testing
     }
   }
 
+  /// A hub goes back, and a machine has what the hub lost only by name, since it keeps few contents. It goes on with all
+  /// else, and the machine that has the contents sends them.
+  @Test func whatAHubLostAndAMachineHasByNameAloneComesFromTheOther() throws {
+    try LibraryStory.tell { story in
+      story.desktop.source = { [unowned story] in story.hub.text($0) }
+      try story.desktop.limit()
+      for name in ["old.md", "changed.md"] { try story.laptop.save("old", at: name) }
+      try story.sync()
+      let yesterday = story.hub
+      try story.laptop.save("new", at: "new.md")
+      try story.laptop.save("changed", at: "changed.md")
+      for text in ["1", "2"] {
+        try story.laptop.save(text, at: "twice.md")
+        try story.sync()
+      }
+      let ids = try ["new.md", "changed.md", "twice.md"].map { try #require(try story.desktop.id($0)) }
+      #expect(try story.desktop.free(waits: true).documents == 4)
+      // Of one, it has what is current, and not what was before.
+      _ = try story.desktop.whenHere { try story.desktop.text(#require(try story.desktop.inode("twice.md"))) }
+      story.hub.restore(yesterday)
+      try story.desktop.save("mine", at: "mine.md")
+      try story.connect(story.desktop)
+      #expect(story.hub.texts.isSuperset(of: ["old", "mine", "2"]) && !story.hub.texts.contains("new"))
+      #expect(try ["new.md", "changed.md", "twice.md"].map { try story.desktop.id($0) } == ids)
+      try story.sync()
+      #expect(story.paths == ["changed.md", "mine.md", "new.md", "old.md", "twice.md"])
+      for (path, text) in [("new.md", "new"), ("changed.md", "changed"), ("twice.md", "2"), ("mine.md", "mine")] {
+        #expect(try story.text(path) == text)
+      }
+      // The hub had the second version before this one could come, which stays where it is.
+      #expect(try story.hub.texts.contains("old") && story.laptop.texts().contains("1"))
+    }
+  }
+
   /// Forty editors have read the fifth version of a document each when the sixth one comes. Half of them changed the
   /// line that was changed elsewhere.
   @Test func fortyEditorsSaveOnTopOfWhatTheyReadWhileANewerVersionComes() throws {

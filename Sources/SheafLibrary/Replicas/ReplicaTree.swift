@@ -99,11 +99,19 @@ struct ReplicaTree: ReplicaReader {
       // The hub's version is not shown while a program writes to the document.
       readiness = .waiting
     }
+    let lacking = try library.lackingVersions(of: item, versions)
+    if readiness == .ready, let current = versions.current, lacking.contains(current),
+      base?.version.map({ versions.numbers[$0.id] != nil }) ?? true
+    {
+      // The hub lost it. A machine that has its contents sends it.
+      readiness = .waiting
+    }
     return LocalItem(
       item: id, kind: item.kind.wire, places: places,
       mode: item.kind == .symbolicLink ? 0o777 : Int(inode.row.mode & 0o1777),
       mtime: inode.isFolder ? 0 : inode.row.mtime.nanoseconds, target: inode.row.target.map { Data($0) },
-      attributes: try library.replicaAttributes(of: inode), version: versions.current, unsent: versions.unsent,
+      attributes: try library.replicaAttributes(of: inode), version: versions.current,
+      unsent: versions.unsent(without: lacking),
       readiness: readiness)
   }
 
@@ -142,6 +150,20 @@ struct ReplicaVersions {
   /// Numbers by id.
   var numbers: [WireID: Int64] = [:]
   var ids: [Int64: WireID] = [:]
+
+  /// Those that the hub has not acknowledged, but for some. What is based on one of these is based on what it was based on.
+  func unsent(without left: Set<WireID>) -> [LocalVersion] {
+    if left.isEmpty { return unsent }
+    // The oldest are first, so what a version is based on was replaced before.
+    var bases: [WireID: WireID?] = [:]
+    return unsent.compactMap { version in
+      var version = version
+      if let base = version.base, let other = bases[base] { version.base = other }
+      guard left.contains(version.id) else { return version }
+      bases[version.id] = .some(version.base)
+      return nil
+    }
+  }
 }
 
 extension Library {
@@ -202,6 +224,18 @@ extension Library {
       if fact.number <= item.version { versions.current = id }
     }
     return versions
+  }
+
+  /// The versions of a document that a hub which went back has lost, and that have bytes which this machine has not. A
+  /// machine that has them sends them.
+  fileprivate func lackingVersions(of item: ItemRow, _ versions: ReplicaVersions) throws -> Set<WireID> {
+    try read { store in
+      try Set(
+        versions.unsent.map(\.id).filter { id in
+          guard let number = versions.numbers[id] else { return false }
+          return try (store.version(item.id, number)?.content.absentLength ?? 0) > 0
+        })
+    }
   }
 
   /// The ids of those versions of a document that the hub knows, by the numbers that they have or had here.

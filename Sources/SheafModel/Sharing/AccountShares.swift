@@ -32,6 +32,13 @@ package struct AccountShares: Hashable, Sendable, Codable {
     transfers = try container.decodeIfPresent(TransferList.self, forKey: .transfers) ?? .none
   }
 
+  /// The same, with further requests.
+  package func asked(by others: [AccessRequest]) -> AccountShares {
+    AccountShares(
+      byMe: byMe, withMe: withMe, invitations: invitations, requests: AccessRequest.inOrder(requests + others),
+      transfers: transfers)
+  }
+
   package var isEmpty: Bool {
     byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty && transfers.isEmpty
   }

@@ -617,6 +617,7 @@ import Testing
         (people.bob, ["invite", shared, "--one-time"], "you may not invite people to that", ask),
         (people.bob, ["requests", shared], "only its owner and administrators may do that", ask),
         (people.bob, ["requests", "deny", shared, nobody], "only its owner and administrators may do that", ask),
+        (people.bob, ["label", "\(shared)/a.md", "mine"], "takes labels from its owner alone", "ask them"),
         (people.bob, ["accept", none], "the link: there is no such share", "ask whoever gave it to you"),
         (people.alice, ["leave", own], "is shared by you", "sheaf unshare"),
         (people.alice, ["participant", "set", own, nobody, "--can", "view"], "takes no part in", "sheaf participants"),
@@ -724,7 +725,7 @@ import Testing
       _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
       let asked = try people.bob.succeed("accept", people.url("asked")).text
       #expect(asked.contains("Asked for access"), "\(asked)")
-      #expect(try people.alice.succeed("requests").text.contains(Self.bob))
+      for list in ["requests", "shares"] { #expect(try people.alice.succeed(list).text.contains(Self.bob), "\(list)") }
       _ = try people.alice.succeed("requests", "approve", "Documents/asked", Self.bob)
       try eventually("bob is in", within: .seconds(20)) { people.text(people.shared("asked/b.md")) == "two\n" }
       let link = try people.alice.succeed("invite", "Documents/asked", "--one-time").text
