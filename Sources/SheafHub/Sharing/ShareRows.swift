@@ -117,7 +117,7 @@ struct ShareRows {
     _ share: HubShare, before: HubShare?, _ owner: Person, _ action: ShareAction, _ head: inout ZoneHead
   ) throws {
     if share == before { return }
-    let revision = try writeRow(share)
+    let revision = try writeRow(share, at: action.time)
     let events = ShareEvents.events(of: share, since: before)
     if share.isActive, !(before?.isActive ?? false) {
       // Only the owner sees what was before.
@@ -210,23 +210,28 @@ struct ShareRows {
       [.integer(feed.events)] + key)
   }
 
-  private mutating func writeRow(_ share: HubShare) throws -> Int64 {
-    try connection.query(
+  /// - Returns: the share's next revision.
+  private mutating func writeRow(_ share: HubShare, at now: Timestamp) throws -> Int64 {
+    let known = try connection.query(
+      "SELECT revision FROM shares WHERE zone = $1 AND share = $2", [.text(zone), .blob(share.id.bytes)]
+    ).first?.integer(0)
+    // Above all that a copy of this hub may have told other hubs that is older by a clock.
+    let revision = max((known ?? 0) + 1, now.seconds)
+    try connection.execute(
       """
       INSERT INTO shares (zone, share, item, kind, token, title, active, anyone, permission, invites, requests,
-        revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)
+        revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
       ON CONFLICT (zone, share) DO UPDATE SET token = excluded.token, title = excluded.title,
         active = excluded.active, anyone = excluded.anyone, permission = excluded.permission,
-        invites = excluded.invites, requests = excluded.requests, revision = shares.revision + 1
-      RETURNING revision
+        invites = excluded.invites, requests = excluded.requests, revision = excluded.revision
       """,
       [
         .text(zone), .blob(share.id.bytes), .blob(share.item.bytes), .text(share.kind.rawValue),
         .text(share.token.text), .text(share.title),
         .integer(share.isActive ? 1 : 0), .text(share.anyone.rawValue), .text(share.permission.rawValue),
-        .integer(share.allowsInvites ? 1 : 0), .integer(share.allowsRequests ? 1 : 0),
-      ]
-    ).first?.integer(0) ?? 1
+        .integer(share.allowsInvites ? 1 : 0), .integer(share.allowsRequests ? 1 : 0), .integer(revision),
+      ])
+    return revision
   }
 
   private mutating func writeLinks(_ share: HubShare, _ before: HubShare?) throws {

@@ -118,6 +118,31 @@ import Testing
     }
   }
 
+  /// A hub that was put back has told of later revisions than it knows.
+  @Test(arguments: StoreEngine.available)
+  func whatAHubTellsAfterItWentBackIsNewer(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob) = (story.people[0], story.people[1])
+      let share = try await story.sharing.share(story.folder, ShareSettings(), by: alice)
+      let former = try await database.read { try $0.query("SELECT revision FROM shares").first?.integer(0) }
+      func remove() async throws {
+        let now = story.hub.clock.clock.now
+        try await story.sharing.change(share.id, by: alice) { try $0.remove(bob.handle, by: alice.zone, at: now) }
+      }
+      for _ in 0..<3 {
+        try await story.invite(bob, to: share.id)
+        try await remove()
+      }
+      try await story.invite(bob, to: share.id)
+      #expect(try await story.inbox(bob).map(\.acceptance) == [.pending])
+      story.hub.clock.advance(seconds: 60)
+      _ = try await database.write { try $0.execute("UPDATE shares SET revision = $1", [.integer(former ?? 0)]) }
+      try await remove()
+      #expect(try await story.inbox(bob).map(\.acceptance) == [.removed])
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func anItemIsInOneShareAtMost(_ engine: StoreEngine) async throws {
     try await engine.withDatabase { database in
