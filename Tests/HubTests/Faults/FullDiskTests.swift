@@ -97,8 +97,8 @@ struct FullDiskTests {
     }
   }
 
-  /// What contents have filled can be emptied: deletions and purges are done, devices are removed, and what that frees
-  /// takes contents again.
+  /// Contents have filled the disk: the hub still deletes, purges and removes devices, and it takes contents again once
+  /// that has made room.
   @Test func whatNeedsNoRoomIsDone() async throws {
     let folder = try TemporaryFolder()
     let disk = try LoopFileSystem(below: folder, mebibytes: 32)
