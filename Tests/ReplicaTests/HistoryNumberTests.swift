@@ -81,4 +81,25 @@ import Testing
       #expect(numbers == numbers.sorted() && numbers.first ?? .max > hub.keys.max() ?? 0, "seed \(seed)")
     }
   }
+
+  /// A list of the newest versions that lacks one with such a number here does not say which number the hub has for it:
+  /// the whole list does.
+  @Test func whatAListOfTheNewestLacksIsLookedUpInTheWholeList() throws {
+    try LibraryStory.tell { story in
+      for text in ["1", "2", "3"] {
+        try story.laptop.save(text, at: "trip.md")
+        try story.sync()
+      }
+      let id = try #require(try story.laptop.id("trip.md"))
+      let (library, account) = (story.laptop.library, story.laptop.account)
+      let newest = Array(story.hub.versions(of: id, after: 0).suffix(1))
+      let due = DueHistory(item: id, told: 1, after: 1, isWhole: false, deleted: nil)
+      #expect(try library.compareHistory(due, with: VersionList(versions: newest), of: account) == .anew)
+      let next = try #require(try library.nextHistory(of: account, toldBefore: .max))
+      #expect(next.item == id && next.listedAfter == 0)
+      try story.sync()
+      #expect(try story.laptop.history(of: id).values.map(\.number).sorted() == [1, 2, 3])
+      #expect(try library.nextHistory(of: account, toldBefore: .max) == nil)
+    }
+  }
 }
