@@ -63,6 +63,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
   var leftEntries = LeftEntries()
   var temporaryFiles = TemporaryFiles()
   var versionReaders = VersionReaders()
+  var purged: PurgedContents
   var rapidSaves = RapidSaves()
   var transferWatch = TransferWatch()
   private(set) var latestTime: LatestTime
@@ -97,12 +98,13 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     self.location = location
     self.store = store
     self.clock = clock
-    (id, nameHash, numbers, accountTable, latestTime) = try store.read {
+    (id, nameHash, numbers, accountTable, latestTime, purged) = try store.read {
       let noted = Timestamp(nanoseconds: try $0.numberSetting(Self.latestTimeSetting) ?? .min)
       return (
         try $0.setting("library") ?? "", NameHash(key: try $0.numberSetting("hashKey") ?? 0),
         Numbers(highest: try $0.highestNumbers()), AccountTable(try $0.accounts()),
-        LatestTime(try $0.latestTime() ?? noted, noted: noted)
+        LatestTime(try $0.latestTime() ?? noted, noted: noted),
+        PurgedContents(isFreed: try $0.numberSetting(PurgedContents.setting) == nil)
       )
     }
     eventObservers = EventObservers(after: numbers.event)
@@ -122,6 +124,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
 
   /// Saves everything, makes it durable and lets go of the lock.
   package func close() throws {
+    freePurgedAtEnd()
     stopMaintenance()
     // Changes that cannot be saved stay beside the library for the next time; everything else becomes durable.
     let saved = Result {

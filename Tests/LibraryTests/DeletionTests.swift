@@ -303,6 +303,65 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// The files of a folder that have some bytes.
+  private func files(in folder: String, with bytes: [UInt8]) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+      try Data(contentsOf: URL(fileURLWithPath: folder + "/" + $0)).range(of: Data(bytes)) != nil
+    }
+  }
+
+  /// Who reads what is purged: the document itself, as its owner or a participant, or a version of it.
+  enum Reader: CaseIterable { case owner, participant, version }
+
+  /// What is open when it is purged is freed once it is closed: by upkeep, or by the next process where this one ended.
+  @Test(arguments: Reader.allCases, [false, true]) func whatWasOpenWhenItWasPurgedIsFreed(
+    _ reader: Reader, diesBefore: Bool
+  ) throws {
+    var random = SeededRandom()
+    let secret = random.bytes(4000)
+    let people = try People()
+    let (fixture, library) = (people.fixture, people.library)
+    try people.as(.alice) { try $0.mkdir("Documents/plans") }
+    try fixture.save("plans/a", secret)
+    try fixture.save("plans/a", "harmless")
+    try fixture.save("plans/a", secret)
+    try people.share("Documents/plans", with: [(.bob, .readWrite)])
+    let path = try fixture.path("plans/a")
+    var close: () throws -> Void
+    switch reader {
+    case .owner:
+      let handle = try fixture.open("plans/a")
+      #expect(try fixture.read(handle) == secret)
+      close = { try fixture.close(handle) }
+    case .participant:
+      let handle = try people.as(.bob) { try $0.open("Shared/alice@example.com/plans/a", O_RDONLY) }
+      #expect(try fixture.read(handle) == secret)
+      close = { try fixture.close(handle) }
+    case .version:
+      var version: VersionReader? = try library.versionReader(path, number: 1)
+      #expect(version?.size == 4000)
+      close = { version = nil }
+    }
+    try library.purge(path, version: nil)
+    // It is read still.
+    #expect(try files(in: fixture.folder, with: secret).contains("library.sqlite"), random.note)
+    guard !diesBefore else {
+      let folder = fixture.folder + "/next"
+      try library.copyAsKilled(to: folder)
+      let next = try Library.open(LibraryLocation(path: folder + "/library.sqlite"))
+      for _ in 0..<2000 where !next.locked({ next.purged.isFreed }) { usleep(10_000) }
+      #expect(try files(in: folder, with: secret) == [], random.note)
+      try next.close()
+      try close()
+      return try people.finish()
+    }
+    try close()
+    for _ in 0..<2000 where !library.locked({ library.purged.isFreed }) { usleep(10_000) }
+    #expect(try files(in: fixture.folder, with: secret) == [], random.note)
+    #expect(try library.store.read { try $0.numberSetting(PurgedContents.setting) } == nil)
+    try people.finish()
+  }
+
   /// Whatever is written in place, cut, packed and purged, in whatever order: no chunk holds what no version has.
   @Test(arguments: 0..<8) func noChunkHoldsWhatWasPurged(_: Int) throws {
     var random = SeededRandom()

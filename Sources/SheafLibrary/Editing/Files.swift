@@ -273,11 +273,14 @@ extension Library {
     }
   }
 
-  /// Discards what was written to a file without a row once nobody has it open.
+  /// Discards the contents of a file without a row: a draft's once nobody has that open, and all once nobody has the
+  /// file open.
   func discardUnopened(_ inode: Inode, _ draft: Draft) {
     guard draft.openCount == 0, inode.isOrphan else { return }
-    sessions.addUnsaved(-draft.unsavedBytes)
-    draft.working = WorkingCopy(.empty)
+    for draft in inode.openCount == 0 ? Array(inode.drafts) : [draft] {
+      sessions.addUnsaved(-draft.unsavedBytes)
+      draft.working = WorkingCopy(.empty)
+    }
   }
 
   /// Tells watchers (inotify(7)) that a file was closed which was open for writing.

@@ -156,6 +156,7 @@ extension Library {
           advice: "restore another first, or purge the whole document")
       }
       try makeChange(.purge, freesSpace: true) { change in
+        try notePurge(change)
         try requestPurge(ofVersion: number, item, change)
         try change.rows.deleteVersion(item.id, number)
         guard item.conflict == number else { return }
@@ -183,15 +184,6 @@ extension Library {
     try freePurged()
   }
 
-  /// Frees what was purged, takes it out of what is searched, and gives its room back to the disk.
-  func freePurged() throws {
-    let swept = Result { try sweep(mustMend: true) }
-    let forgotten = Result { try forgetPurgedContents() }
-    try shrink()
-    _ = try swept.get()
-    try forgotten.get()
-  }
-
   /// Gives freed space back to the disk, as far as it has room for the work.
   func shrink() throws {
     do {
@@ -206,7 +198,10 @@ extension Library {
   /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.
   func letGo(_ inode: Inode, _ change: Change) {
     change.whenRecorded { [self] in
-      guard inode.openCount == 0 else { return }
+      guard inode.openCount == 0 else {
+        if purged.isWaiting { purged.noteOpen(inode.ino) }
+        return
+      }
       for draft in inode.drafts { draft.working = nil }
       inodes.remove(inode.ino)
     }

@@ -66,6 +66,7 @@ extension Library {
         try settleEvents(all: true)
         return try makeChange(.purge, freesSpace: true, by: caller) { change in
           var (left, done, budget, purge) = (trees, destroyed, Self.purgeBatch, begun)
+          try notePurge(change)
           while budget > 0, let tree = left.first {
             if try change.rows.deleted(tree.row.ino) == tree.row, try change.rows.inode(tree.row.ino)?.owner == owner {
               var going = purge ?? Purge(path: subject, top: .deleted(tree.row), caller: caller)

@@ -105,6 +105,7 @@ extension Library {
     let isFolder = try inode(purge.top.ino).isFolder
     return try makeChange(.purge, freesSpace: true, by: purge.caller, at: time) { change in
       var (purge, budget) = (purge, Self.purgeBatch)
+      try notePurge(change)
       if try erase(of: &purge, within: &budget, change) { return purge }
       if case .entry(let entry) = purge.top {
         try touch(inode(entry.parent), time, links: isFolder ? -1 : 0, change)

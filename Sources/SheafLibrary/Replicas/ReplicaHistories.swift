@@ -232,7 +232,10 @@ extension Library {
       guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
         item.version != found.number, inode.row.nlink == 0
       else { return false }
-      try makeChange(.purge, freesSpace: true) { try $0.rows.deleteVersion(item.id, found.number) }
+      try makeChange(.purge, freesSpace: true) { change in
+        try notePurge(change)
+        try change.rows.deleteVersion(item.id, found.number)
+      }
       return true
     }
     if isDone { try freePurged() }

@@ -60,7 +60,9 @@ extension Library {
         if maintenance.isTimeToTidy() {
           self.startThread("tidying") { try self.tidy() }
         } else if maintenance.isTimeToSweep() {
-          self.startThread("sweeping") { _ = try self.sweep() }
+          self.startThread("sweeping") {
+            if self.locked({ self.isPurgedWaiting() }) { try self.freeClosedPurged() } else { _ = try self.sweep() }
+          }
         } else if maintenance.isTimeToShrink() {
           self.startThread("shrinking") { if try self.store.isMostlyFree { try self.shrink() } }
         } else if maintenance.isTimeToIndex() {
@@ -100,8 +102,9 @@ extension Library {
     attempt("thinning rapid saves") { while try locked({ try thinRapidSaves() }) {} }
     expireIdentity()
     let waitsToDissolve = dissolveTemporaryFiles()
+    if locked({ isPurgedWaiting() }) { maintenance.sweepSoon() }
     return locked {
-      waitsToDissolve || transferWatch.isPending || !sessions.isEmpty
+      waitsToDissolve || purged.isWaiting || transferWatch.isPending || !sessions.isEmpty
         || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
     }
   }
@@ -115,6 +118,11 @@ extension Library {
     thread.name = "sheaf-tidy"
     thread.stackSize = 1 << 20
     thread.start()
+  }
+
+  /// Frees what was purged while programs had it open that have ended since, before upkeep is over.
+  func freePurgedAtEnd() {
+    if locked({ isPurgedWaiting() }) { attempt("freeing what was purged") { try freeClosedPurged() } }
   }
 
   /// Ends upkeep, and returns once its threads do nothing any more.

@@ -203,13 +203,20 @@ import Testing
       try eventually("the share is gone", within: .seconds(20)) {
         people.text(people.shared("team/a.md")) == nil
       }
-      reader.close()
-      try eventually("its contents are gone", within: .seconds(30)) {
+      try eventually("its items are gone", within: .seconds(30)) {
         let rows = try Command([
           "sqlite3", people.bob.library.library,
           "SELECT count(*) FROM items WHERE kind = 1; SELECT count(*) FROM replicas",
         ]).succeed().text
         return rows == "0\n1"
+      }
+      // What he had open until now, and before, is in none of the library's files.
+      reader.close()
+      try eventually("its contents are gone", within: .seconds(30)) {
+        ["", "-wal", "-changes", "-working"].allSatisfy { suffix in
+          guard let bytes = FileManager.default.contents(atPath: people.bob.library.library + suffix) else { return true }
+          return ["first-secret", "second-secret"].allSatisfy { bytes.range(of: Data($0.utf8)) == nil }
+        }
       }
       #expect(people.text("\(people.alice.library.documents)/team/a.md") == "second-secret\n")
       // She lets him in again.

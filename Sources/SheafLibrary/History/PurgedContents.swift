@@ -1,0 +1,92 @@
+import SheafStore
+
+/// What was purged and whose contents may still be in the library's file: some program had it open then, or the process
+/// ended before they were freed.
+struct PurgedContents {
+  /// Under which the store keeps that there may be such contents, for the next process.
+  static let setting = "purged"
+
+  /// How many changes purged something.
+  private(set) var count = 0
+  /// Whether all of it is freed.
+  private(set) var isFreed: Bool
+  /// Whether freeing was tried in vain: it is left to the next purge, or to the next process.
+  private var isRefused = false
+  /// The inodes that a program had open when they were erased.
+  private var open: Set<Int64> = []
+
+  /// - Parameter isFreed: what an earlier process left.
+  init(isFreed: Bool) { self.isFreed = isFreed }
+
+  /// Whether it is still to be freed, and nothing speaks against that.
+  var isWaiting: Bool { !isFreed && !isRefused }
+
+  mutating func note() {
+    count += 1
+    (isFreed, isRefused) = (false, false)
+  }
+
+  mutating func noteOpen(_ ino: Int64) { open.insert(ino) }
+
+  mutating func refuse() { isRefused = true }
+
+  /// Notes that all is freed that the first `count` changes purged.
+  ///
+  /// - Returns: whether nothing was purged since.
+  mutating func free(upTo count: Int) -> Bool {
+    if self.count == count { isFreed = true }
+    return isFreed
+  }
+
+  /// Whether a program still has some of it open, as `isOpen` says of an inode.
+  mutating func isHeld(_ isOpen: (Int64) -> Bool) -> Bool {
+    open = open.filter(isOpen)
+    return !open.isEmpty
+  }
+}
+
+extension Library {
+  /// Notes in a change that it purges something, whose contents ``freePurged()`` frees then.
+  func notePurge(_ change: Change) throws {
+    try change.rows.setSetting(PurgedContents.setting, 1)
+    change.whenRecorded { [self] in purged.note() }
+  }
+
+  /// Frees what was purged, takes it out of what is searched, and gives its room back to the disk.
+  ///
+  /// Upkeep does it again for what a program still has open, once that is closed.
+  ///
+  /// - Throws: `corrupt` or `noSpace` where a pack still holds what was purged.
+  func freePurged() throws {
+    let (isHeld, count) = locked { (isPurgedHeld(), purged.count) }
+    let swept = Result { try sweep(mustMend: true) }
+    let forgotten = Result { try forgetPurgedContents() }
+    try shrink()
+    _ = try swept.get()
+    try forgotten.get()
+    guard !isHeld else { return }
+    try locked {
+      guard purged.free(upTo: count) else { return }
+      try makeChange(.sweep, freesSpace: true) { try $0.rows.setSetting(PurgedContents.setting, nil) }
+    }
+  }
+
+  /// Whether what was purged is still to be freed, and nobody has any of it open.
+  func isPurgedWaiting() -> Bool { purged.isWaiting && !isPurgedHeld() }
+
+  /// Frees what was purged and was open then; if that fails, the next process tries it again.
+  func freeClosedPurged() throws {
+    do {
+      try freePurged()
+    } catch {
+      locked { purged.refuse() }
+      throw error
+    }
+  }
+
+  private func isPurgedHeld() -> Bool {
+    let isOpen = purged.isHeld { inodes[$0]?.openCount ?? 0 > 0 }
+    // Which version they read is not known to them.
+    return isOpen || !versionReaders.all.isEmpty
+  }
+}
