@@ -15,6 +15,8 @@ struct Collaborations: Sendable {
   static let mostDevices = IdentityTree.sizes[IdentityTree.sizes.count - 1]
   /// Collaborations of an account.
   static let most = Sharing.mostJoined
+  /// Seconds after which a root is told again when a device asks, which it does every ten minutes (``Guests``).
+  private static let toldAgainSeconds: Int64 = 300
   private static let hashLength = 32
 
   let database: any Database
@@ -126,20 +128,34 @@ struct Collaborations: Sendable {
 
   /// What a device needs to prove itself to the hub of a share.
   ///
+  /// A device asks when it begins a session there. The root is told again before it does, unless that was lately: the
+  /// other hub may have been put back to a state in which it has an older one.
+  ///
+  /// - Returns: with it, whether the root is to be told to the other hub now.
   /// - Throws: ``HubError`` of kind `notFound`.
-  func collaboration(_ share: WireID, of caller: Caller) async throws -> Collaboration {
-    try await database.read { connection in
-      let key: [SQLValue] = [.text(caller.zone), .blob(share.bytes)]
+  func collaboration(_ share: WireID, of caller: Caller) async throws -> (Collaboration, isToBeTold: Bool) {
+    let key: [SQLValue] = [.text(caller.zone), .blob(share.bytes)]
+    let limit = clock.now.seconds - Self.toldAgainSeconds
+    let (found, told) = try await database.read { connection in
       guard let known = try Stored.read(key, &connection), !known.leaves.isEmpty, let place = WireID(known.place) else {
         throw HubShare.nothing
       }
       let own = try connection.query(
         "SELECT key FROM collaboration_keys WHERE zone = $1 AND share = $2 AND device = $3",
         key + [.text(caller.device)])
-      return Collaboration(
+      let found = Collaboration(
         share: share, hub: "https://\(known.address)", zone: place, leaves: known.leaves.map { Data($0) },
         key: try own.first.map { Data(try $0.blob(0)) })
+      return (found, known.told)
     }
+    guard told < limit else { return (found, false) }
+    try await database.write { connection in try Self.tell(key, &connection) }
+    return (found, true)
+  }
+
+  /// Has a root told to the other hub.
+  private static func tell(_ key: [SQLValue], _ connection: inout any SQLConnection) throws {
+    try connection.execute("INSERT INTO outgoing_roots (zone, share) VALUES ($1, $2) ON CONFLICT DO NOTHING", key)
   }
 
   /// The shares of other hubs of which an account was told.
@@ -250,8 +266,7 @@ struct Collaborations: Sendable {
     try connection.execute(
       "UPDATE collaborations SET leaves = $1, revision = $2 WHERE zone = $3 AND share = $4",
       [.blob([UInt8(keys.count)] + tree.leaves.flatMap { $0 }), .integer(revision)] + place)
-    try connection.execute(
-      "INSERT INTO outgoing_roots (zone, share) VALUES ($1, $2) ON CONFLICT DO NOTHING", place)
+    try tell(place, &connection)
   }
 
   /// The root of a collaboration as the other hub is told, with the domain of that hub; nil for one that ended.
@@ -292,8 +307,7 @@ struct Collaborations: Sendable {
         if try inbox.first?.integer(0) ?? 0 == 0 {
           _ = try Self.forget(row.blob(0), of: zone, &connection)
         } else if try !row.blob(1).isEmpty {
-          try connection.execute(
-            "INSERT INTO outgoing_roots (zone, share) VALUES ($1, $2) ON CONFLICT DO NOTHING", place)
+          try Self.tell(place, &connection)
         }
       }
     }
@@ -309,10 +323,12 @@ struct Collaborations: Sendable {
     /// Empty for a collaboration that ended.
     let leaves: [[UInt8]]
     let revision: Int64
+    /// When the other hub was told the root last, in seconds.
+    let told: Int64
 
     static func read(_ key: [SQLValue], _ connection: inout any SQLConnection) throws -> Stored? {
       let rows = try connection.query(
-        "SELECT owner, address, place, leaves, revision FROM collaborations WHERE zone = $1 AND share = $2", key)
+        "SELECT owner, address, place, leaves, revision, told FROM collaborations WHERE zone = $1 AND share = $2", key)
       guard let row = rows.first else { return nil }
       let bytes = try row.blob(3)
       let leaves = stride(from: 1, to: bytes.count, by: hashLength).map {
@@ -323,7 +339,7 @@ struct Collaborations: Sendable {
       }
       return Stored(
         owner: try row.text(0), address: try row.text(1), place: try row.text(2), keys: Int(bytes.first ?? 0),
-        leaves: leaves, revision: try row.integer(4))
+        leaves: leaves, revision: try row.integer(4), told: try row.integer(5))
     }
   }
 }

@@ -85,7 +85,9 @@ extension HubRoutes {
       [
         .get: { _, context in
           let caller = try context.requireCaller()
-          return try .json(try await collaborations.collaboration(try shareID("share", context), of: caller))
+          let (found, isToBeTold) = try await collaborations.collaboration(try shareID("share", context), of: caller)
+          if isToBeTold { await hub.courier.deliver(from: caller.zone) }
+          return try .json(found)
         }
       ])
   }

@@ -142,6 +142,36 @@ import Testing
     }
   }
 
+  /// Where the hub of the share was put back, a device that came since then gets in when it asks its own hub again.
+  @Test(arguments: StoreEngine.available)
+  func aNewDeviceGetsInAtAHubThatWentBack(_ engine: StoreEngine) async throws {
+    try await TwoHubs.with(engine) { hubs in
+      let (_, alice) = try await hubs.one.member("alice@one.example")
+      _ = try await GuestDevice(Self.bob, at: hubs.two)
+      let (share, path) = try await hubs.share(alice)
+      #expect(try await hubs.invite(Self.bob, to: path, by: alice).status == 200)
+      let database = hubs.one.hub.hub.database
+      let former = try #require(
+        try await database.read { try $0.query("SELECT root, size, revision FROM guests").first })
+      let phone = try await GuestDevice(Self.bob, at: hubs.two)
+      _ = try await phone.session(share.share, at: hubs.one)
+      try await database.write { [root = try former.blob(0), revision = try former.integer(2)] connection in
+        _ = try connection.execute(
+          "UPDATE guests SET root = $1, revision = $2", [.blob(root), .integer(revision)])
+      }
+      // The other hub is asked no more often than that.
+      let asked = hubs.dialer.exchanges.count
+      #expect(try await phone.enter(try await phone.collaboration(share.share), at: hubs.one).problem == .forbidden)
+      #expect(hubs.dialer.exchanges.count == asked)
+      for hub in [hubs.one, hubs.two] { hub.hub.clock.advance(seconds: 301) }
+      #expect(try await phone.enter(try await phone.collaboration(share.share), at: hubs.one).status == 201)
+      #expect(hubs.dialer.exchanges.count > asked)
+      let told = hubs.dialer.exchanges.count
+      #expect(try await phone.enter(try await phone.collaboration(share.share), at: hubs.one).status == 201)
+      #expect(hubs.dialer.exchanges.count == told)
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func whoIsRevokedIsOutAtOnce(_ engine: StoreEngine) async throws {
     try await TwoHubs.with(engine) { hubs in

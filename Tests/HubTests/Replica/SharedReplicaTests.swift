@@ -214,7 +214,7 @@ import Testing
       reader.close()
       try eventually("its contents are gone", within: .seconds(30)) {
         ["", "-wal", "-changes", "-working"].allSatisfy { suffix in
-          guard let bytes = FileManager.default.contents(atPath: people.bob.library.library + suffix) else { return true }
+          let bytes = FileManager.default.contents(atPath: people.bob.library.library + suffix) ?? Data()
           return ["first-secret", "second-secret"].allSatisfy { bytes.range(of: Data($0.utf8)) == nil }
         }
       }
