@@ -12,7 +12,8 @@ package enum ReplicaMark: Hashable, Sendable, Codable {
   case renewed
   /// The folder holds more than one send may delete: what is in it is deleted first.
   case deletedInParts
-  /// It was deleted at the hub and changed here, so all of it is sent. Its names are older than that deed.
+  /// It was deleted at the hub and changed here, so all of it is sent; or what was done here keeps it from going, or from
+  /// going where the hub has it. Its names are older than that deed of others.
   case returning
 }
 

@@ -147,6 +147,12 @@ extension Library {
       try makeChange(.replica) { change in
         try change.rows.removeReplicaStep(of: account, number)
         if let missing { try tellAgain(missing, account, change) }
+        if !isDone {
+          switch step {
+          case .place(let id, _), .delete(let id, _): try noteReturning(id, account, change)
+          default: break
+          }
+        }
         if !isDone, case .make(let item, let version?) = step {
           // When it is shown, the hub may have a later one.
           try noteHistory(item.item, told: 0, after: version.number - 1, isWhole: false, account, change)
@@ -169,6 +175,14 @@ extension Library {
     guard let base: ItemState = try row.base.map({ try replicaTexts.decode($0) }), row.news == nil else { return }
     row.mark = try replicaTexts.encode(ReplicaMark.undone)
     (row.news, row.newsNumber) = (row.base, base.number)
+    try change.rows.setReplicaItem(of: account, id.bytes, row)
+  }
+
+  /// Notes that an item has names here that are older than the deed by which the hub has others for it.
+  private func noteReturning(_ id: WireID, _ account: Int64, _ change: Change) throws {
+    var row = try change.rows.replicaItem(of: account, id.bytes)
+    guard row.mark == nil else { return }
+    row.mark = try replicaTexts.encode(ReplicaMark.returning)
     try change.rows.setReplicaItem(of: account, id.bytes, row)
   }
 

@@ -92,20 +92,22 @@ extension Library {
     try noteHistory(id, told: state.number, after: after, isWhole: isWhole, account, change)
   }
 
-  /// Notes the items of which versions of others came before those that were sent.
-  func noteHistories(of verdicts: [Verdict], _ account: Int64, _ change: Change) throws {
+  /// Notes the items of which versions of others came before those that were sent, or whose versions the hub had.
+  func noteHistories(of settled: [(send: Send, verdict: Verdict)], _ account: Int64, _ change: Change) throws {
     var known: [WireID: Int64] = [:]
-    for verdict in verdicts {
-      guard let number = verdict.sentNumber, verdict.outcome != .beside, verdict.outcome != .refused else { continue }
+    for (send, verdict) in settled
+    where send.version != nil && verdict.outcome != .beside && verdict.outcome != .refused {
       let base: ItemState? = try change.rows.replicaItem(of: account, verdict.item.bytes).base.map {
         try replicaTexts.decode($0)
       }
       let former = known[verdict.item] ?? base?.version?.number ?? 0
-      if number > former + 1 {
+      // One without a number the hub, which went back, has from another machine, under a number of its own.
+      let number = verdict.sentNumber
+      if number.map({ $0 > former + 1 }) ?? true {
         try noteHistory(
-          verdict.item, told: verdict.number ?? 0, after: former, isWhole: false, account, change)
+          verdict.item, told: verdict.number ?? 0, after: former, isWhole: number == nil, account, change)
       }
-      known[verdict.item] = number
+      known[verdict.item] = number ?? former
     }
   }
 

@@ -537,7 +537,7 @@ extension Library: ReplicaInterface {
         for (send, verdict) in zip(sends, verdicts) {
           for id in Set([send.item, verdict.item]) { try change.rows.noteReplicaChange(of: account, id.bytes) }
         }
-        try noteHistories(of: verdicts, account, change)
+        try noteHistories(of: Array(zip(sends, verdicts)), account, change)
         let notices = try record(plan, confirmed, tree, change)
         // The next plan need not compare these.
         if try change.rows.replicaStep(of: account) == nil {
