@@ -33,6 +33,7 @@ import Testing
     "leftEntries": ["Sharing"],
     "linkedPlaces": ["Identity", "Tree"],
     "numbers": ["Accounts", "Contents", "Events", "History", "Identity", "Replicas", "Sharing", "Tree", "Upkeep"],
+    "purged": ["History"],
     "rapidSaves": ["Events", "Replicas", "Upkeep"],
     "readings": ["Replicas", "Sharing"],
     "sessions": ["Editing", "Identity", "Replicas", "Sharing", "Tree", "Upkeep"],

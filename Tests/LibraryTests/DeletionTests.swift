@@ -310,6 +310,11 @@ struct DeletionTests {
     }
   }
 
+  private func waitUntilFreed(_ library: Library) {
+    let end = ContinuousClock.now + .seconds(20)
+    while !library.locked({ library.purged.isFreed }), ContinuousClock.now < end { sched_yield() }
+  }
+
   /// Who reads what is purged: the document itself, as its owner or a participant, or a version of it.
   enum Reader: CaseIterable { case owner, participant, version }
 
@@ -349,14 +354,14 @@ struct DeletionTests {
       let folder = fixture.folder + "/next"
       try library.copyAsKilled(to: folder)
       let next = try Library.open(LibraryLocation(path: folder + "/library.sqlite"))
-      for _ in 0..<2000 where !next.locked({ next.purged.isFreed }) { usleep(10_000) }
+      waitUntilFreed(next)
       #expect(try files(in: folder, with: secret) == [], random.note)
       try next.close()
       try close()
       return try people.finish()
     }
     try close()
-    for _ in 0..<2000 where !library.locked({ library.purged.isFreed }) { usleep(10_000) }
+    waitUntilFreed(library)
     #expect(try files(in: fixture.folder, with: secret) == [], random.note)
     #expect(try library.store.read { try $0.numberSetting(PurgedContents.setting) } == nil)
     try people.finish()

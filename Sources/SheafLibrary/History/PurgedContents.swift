@@ -1,5 +1,3 @@
-import SheafStore
-
 /// What was purged and whose contents may still be in the library's file: some program had it open then, or the process
 /// ended before they were freed.
 struct PurgedContents {
@@ -42,51 +40,5 @@ struct PurgedContents {
   mutating func isHeld(_ isOpen: (Int64) -> Bool) -> Bool {
     open = open.filter(isOpen)
     return !open.isEmpty
-  }
-}
-
-extension Library {
-  /// Notes in a change that it purges something, whose contents ``freePurged()`` frees then.
-  func notePurge(_ change: Change) throws {
-    try change.rows.setSetting(PurgedContents.setting, 1)
-    change.whenRecorded { [self] in purged.note() }
-  }
-
-  /// Frees what was purged, takes it out of what is searched, and gives its room back to the disk.
-  ///
-  /// Upkeep does it again for what a program still has open, once that is closed.
-  ///
-  /// - Throws: `corrupt` or `noSpace` where a pack still holds what was purged.
-  func freePurged() throws {
-    let (isHeld, count) = locked { (isPurgedHeld(), purged.count) }
-    let swept = Result { try sweep(mustMend: true) }
-    let forgotten = Result { try forgetPurgedContents() }
-    try shrink()
-    _ = try swept.get()
-    try forgotten.get()
-    guard !isHeld else { return }
-    try locked {
-      guard purged.free(upTo: count) else { return }
-      try makeChange(.sweep, freesSpace: true) { try $0.rows.setSetting(PurgedContents.setting, nil) }
-    }
-  }
-
-  /// Whether what was purged is still to be freed, and nobody has any of it open.
-  func isPurgedWaiting() -> Bool { purged.isWaiting && !isPurgedHeld() }
-
-  /// Frees what was purged and was open then; if that fails, the next process tries it again.
-  func freeClosedPurged() throws {
-    do {
-      try freePurged()
-    } catch {
-      locked { purged.refuse() }
-      throw error
-    }
-  }
-
-  private func isPurgedHeld() -> Bool {
-    let isOpen = purged.isHeld { inodes[$0]?.openCount ?? 0 > 0 }
-    // Which version they read is not known to them.
-    return isOpen || !versionReaders.all.isEmpty
   }
 }

@@ -61,7 +61,7 @@ extension Library {
           self.startThread("tidying") { try self.tidy() }
         } else if maintenance.isTimeToSweep() {
           self.startThread("sweeping") {
-            if self.locked({ self.isPurgedWaiting() }) { try self.freeClosedPurged() } else { _ = try self.sweep() }
+            if self.locked({ self.purgedState().canBeFreed }) { try self.freeClosedPurged() } else { _ = try self.sweep() }
           }
         } else if maintenance.isTimeToShrink() {
           self.startThread("shrinking") { if try self.store.isMostlyFree { try self.shrink() } }
@@ -102,7 +102,8 @@ extension Library {
     attempt("thinning rapid saves") { while try locked({ try thinRapidSaves() }) {} }
     expireIdentity()
     let waitsToDissolve = dissolveTemporaryFiles()
-    if locked({ isPurgedWaiting() }) { maintenance.sweepSoon() }
+    let purged = locked { purgedState() }
+    if purged.canBeFreed { maintenance.sweepSoon() }
     return locked {
       waitsToDissolve || purged.isWaiting || transferWatch.isPending || !sessions.isEmpty
         || !rapidSaves.isEmpty || !events.isEmpty || identity.expires || !accessTimes.isEmpty
@@ -122,7 +123,7 @@ extension Library {
 
   /// Frees what was purged while programs had it open that have ended since, before upkeep is over.
   func freePurgedAtEnd() {
-    if locked({ isPurgedWaiting() }) { attempt("freeing what was purged") { try freeClosedPurged() } }
+    if locked({ purgedState().canBeFreed }) { attempt("freeing what was purged") { try freeClosedPurged() } }
   }
 
   /// Ends upkeep, and returns once its threads do nothing any more.

@@ -1,0 +1,50 @@
+import SheafStore
+
+/// Freeing what was purged.
+extension Library {
+  /// Notes in a change that it purges something, whose contents ``freePurged()`` frees then.
+  func notePurge(_ change: Change) throws {
+    try change.rows.setSetting(PurgedContents.setting, 1)
+    change.whenRecorded { [self] in purged.note() }
+  }
+
+  /// Frees what was purged, takes it out of what is searched, and gives its room back to the disk.
+  ///
+  /// Upkeep does it again for what a program still has open, once that is closed.
+  ///
+  /// - Throws: `corrupt` or `noSpace` where a pack still holds what was purged.
+  func freePurged() throws {
+    let (isHeld, count) = locked { (isPurgedHeld(), purged.count) }
+    let swept = Result { try sweep(mustMend: true) }
+    let forgotten = Result { try forgetPurgedContents() }
+    try shrink()
+    _ = try swept.get()
+    try forgotten.get()
+    guard !isHeld else { return }
+    try locked {
+      guard purged.free(upTo: count) else { return }
+      try makeChange(.sweep, freesSpace: true) { try $0.rows.setSetting(PurgedContents.setting, nil) }
+    }
+  }
+
+  /// Whether what was purged is still to be freed, and whether nobody has any of it open.
+  func purgedState() -> (isWaiting: Bool, canBeFreed: Bool) {
+    purged.isWaiting ? (true, !isPurgedHeld()) : (false, false)
+  }
+
+  /// Frees what was purged and was open then; if that fails, the next process tries it again.
+  func freeClosedPurged() throws {
+    do {
+      try freePurged()
+    } catch {
+      locked { purged.refuse() }
+      throw error
+    }
+  }
+
+  private func isPurgedHeld() -> Bool {
+    let isOpen = purged.isHeld { inodes[$0]?.openCount ?? 0 > 0 }
+    // Which version they read is not known to them.
+    return isOpen || !versionReaders.all.isEmpty
+  }
+}
