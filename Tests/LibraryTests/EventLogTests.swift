@@ -66,6 +66,30 @@ struct EventLogTests {
     }
   }
 
+  /// What an exchange leaves under the name of no backup is a document of which people hear.
+  @Test func whatAnExchangeLeavesIsTold() throws {
+    try withLibrary { fixture in
+      try fixture.save("doc", "old")
+      var position: Int64 = 0
+      _ = try events(fixture, after: &position)
+      let editor = program(4_100_001)
+      for (name, isTold) in [("new", true), ("doc~", false)] {
+        let (parent, bytes) = try fixture.place(name)
+        let made = try fixture.library.create(parent, bytes, mode: 0o644, flags: O_RDWR, editor)
+        try fixture.write(made.handle, Array("new \(name)".utf8))
+        try fixture.close(made.handle)
+        let document = try fixture.library.lookup(parent, Array("doc".utf8), editor).ino
+        try fixture.library.rename(parent, bytes, to: parent, Array("doc".utf8), .exchange, editor)
+        #expect(try fixture.ino(name) == document)
+        let logged = try events(fixture, after: &position)
+        let told = logged.map { "\($0.type) \($0.data.item.name)" }.sorted()
+        #expect(told == (isTold ? ["created \(name)"] : []) + ["edit doc"])
+        try fixture.save(name, "by others")
+        #expect(try events(fixture, after: &position).map(\.type) == (isTold ? [.edit] : []))
+      }
+    }
+  }
+
   /// It may be a temporary file for a while, and not for as long as it is saved again and again.
   @Test(arguments: [false, true]) func aProgramThatGoesOnSavingANewFileIsNotWaitedFor(_ staysOpen: Bool) throws {
     try withLibrary { fixture in

@@ -331,6 +331,31 @@ struct FolderRestoreTests {
   }
 
   /// An editor restores within the share, a viewer does not, and nobody takes out of it what they may not.
+  /// What lay in a folder that was given away, and was moved out of it and deleted before that, does not come back there.
+  @Test func nothingComesBackToWhatIsAnothersByNow() throws {
+    try People.story { people in
+      let alice = try people.as(.alice) { $0 }
+      try alice.mkdir("Documents/w")
+      try alice.mkdir("Documents/w/team")
+      try alice.save("Documents/w/team/x", "one")
+      try people.share("Documents/w/team", with: [(.carol, .readWrite)])
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try alice.rename("Documents/w/team/x", "Documents/w/x")
+      try alice.save("Documents/w/x", "private")
+      people.clock.advance(60)
+      try alice.unlink("Documents/w/x")
+      let id = try alice.offer("Documents/w/team", to: .bob)
+      _ = try people.as(.bob) { try $0.take(id) }
+      people.clock.advance(60)
+      let done = try restore(people, .alice, "Documents/w", time, by: .alice)
+      #expect(done.steps.map(\.action) == [.leave], "\(done)")
+      #expect(try people.as(.bob) { try $0.names("Documents/team") } == [])
+      #expect(try people.library.deleted(People.Name.alice.handle, below: nil).map(\.path) == ["Documents/w/x"])
+    }
+  }
+
   @Test func rightsAreThoseOfEachAction() throws {
     try People.story { people in
       let alice = try people.as(.alice) { $0 }

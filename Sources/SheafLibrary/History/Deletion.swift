@@ -51,6 +51,7 @@ extension Library {
     guard var inode = try change.rows.inode(row.ino), var folder = try change.rows.inode(parent) else {
       throw SheafError(.corrupt, subject: "deleted inode \(row.ino)", advice: "run sheaf check")
     }
+    guard inode.owner == folder.owner else { throw SheafError(.crossDevice) }
     let isFolder = inode.mode & S_IFMT == S_IFDIR
     let name = try destination?.name ?? freeName(row.name, in: parent, isFolder: isFolder)
     let left = parent == row.parent ? nil : try share(ofFolder: row.parent)

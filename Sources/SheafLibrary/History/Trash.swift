@@ -217,7 +217,6 @@ extension Library {
     try permitRemoving(inode, from: source, caller)
     if inode.isFolder, source !== folder { try permit(inode, caller, Permission.write) }
     try permitMaking(destination.name, in: folder, caller)
-    guard inode.row.owner == folder.row.owner else { throw SheafError(.crossDevice) }
     try permitIgnoring(inode, from: source, inode.row.name, to: folder, destination.name, caller)
     try permitKeeping(of: inode, from: source, to: folder, caller)
   }

@@ -36,10 +36,12 @@ import SheafModel
 /// 5. `rename(doc → X)` and `unlink(doc)` of an established document are *remembered* for 15 s, in memory. If the same
 ///    program makes `doc` again in that time, by open(2), by linking an own file there, or by renaming a young file
 ///    there, it makes the same document: `X` becomes a document of its own with the old contents, or the deletion is
-///    undone; but not if `X` lies outside of the share that `doc` was in and has changed since, as nobody in the share
-///    may see that. A rename from a temporary, lock or probe name is not remembered (`doc.tmp` renamed to `doc`, then
-///    `doc.tmp` made again, are two saves), unless `X` is named after that (`doc.tmp~`). A document whose contents
-///    another one took by rule 3 is remembered in the same way: it is a second backup of any name.
+///    undone; but not if `doc` was given to another account meanwhile, nor where people who see the folder would see
+///    what is not for them: `X` lies outside of the share that `doc` was in and has changed since, or `doc` was deleted
+///    before the folder was shared and is made by open(2). A rename from a temporary, lock or probe name is not
+///    remembered (`doc.tmp` renamed to `doc`, then `doc.tmp` made again, are two saves), unless `X` is named after that
+///    (`doc.tmp~`). A document whose contents another one took by rule 3 is remembered in the same way: it is a second
+///    backup of any name.
 /// 6. An own file is remembered only if it is proved: after a rename if `X` is named after it or like a temporary file,
 ///    and after every unlink. An own file that is not proved, and its maker's alone, leaves no trace when its maker
 ///    unlinks it. For this, a file with the name of a lock, probe or autosave file counts as own as long as its maker

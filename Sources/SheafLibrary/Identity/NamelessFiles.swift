@@ -45,7 +45,7 @@ extension Library {
     let time = clock()
     let draft = inode.draft(of: caller.account)
     try prepareNaming(inode, draft, time)
-    if let former = try formerDocument(folder.ino, name, caller, time) {
+    if let former = try formerDocument(folder.ino, name, isOpen: true, caller, time) {
       _ = try remake(
         former.inode, former.memory, folder, name, mode: inode.row.mode, caller, time, holding: inode)
     } else {

@@ -12,23 +12,30 @@ extension Library {
   }
 
   /// The document that the program of `caller` took the name from, if it still can come back there.
-  func formerDocument(_ parent: Int64, _ name: [UInt8], _ caller: Caller, _ time: Timestamp) throws -> FormerDocument? {
+  ///
+  /// - Parameter isOpen: Whether it would come back with its former contents, and get new ones afterwards.
+  func formerDocument(
+    _ parent: Int64, _ name: [UInt8], isOpen: Bool = false, _ caller: Caller, _ time: Timestamp
+  ) throws -> FormerDocument? {
     guard caller.thread != 0, !identity.isEmpty,
       let memory = identity.former(parent, name, process: caller.process, at: time),
       let inode = try? inode(memory.ino), inode.row.item == memory.item, let item = try item(of: inode),
-      try !isPrivate(inode, item, of: parent, name, since: memory.time)
+      // It may have been given away since.
+      try inode.row.owner == folder(parent).row.owner,
+      try !isPrivate(inode, item, of: parent, name, isOpen: isOpen, since: memory.time)
     else { return nil }
     return FormerDocument(inode: inode, item: item, memory: memory)
   }
 
   /// Whether a document that lost its name in a folder which is shared by now holds what is not for those who see the
-  /// folder: it got another name before they could see it, or is outside of the share, and was changed there.
+  /// folder: it got another name before they could see it, or was deleted before that and would show what it held then,
+  /// or is outside of the share, and was changed there.
   private func isPrivate(
-    _ inode: Inode, _ item: ItemRow, of folder: Int64, _ name: [UInt8], since time: Timestamp
+    _ inode: Inode, _ item: ItemRow, of folder: Int64, _ name: [UInt8], isOpen: Bool, since time: Timestamp
   ) throws -> Bool {
     guard let around = try share(ofFolder: folder) else { return false }
     let isDeletedThere = inode.row.nlink == 0 && inode.row.parent == folder && inode.row.name == name
-    if !isDeletedThere, try time < entryTime(of: self.inode(folder), in: around) { return true }
+    if isOpen || !isDeletedThere, try time < entryTime(of: self.inode(folder), in: around) { return true }
     guard try share(ofFolder: inode.row.parent)?.row.item != around.row.item else { return false }
     if inode.drafts.contains(where: \.isChanged) { return true }
     return try (read { try $0.version(item.id, item.version) }?.time).map { $0 > time } ?? false

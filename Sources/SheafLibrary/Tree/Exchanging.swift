@@ -133,7 +133,7 @@ extension Library {
     for changed in [row, other] {
       guard let id = changed.item, var item = try change.rows.item(id) else { continue }
       let former = item.version
-      if id == passing, identity.isOwn(row.ino, of: caller.process, at: time) || FileRole.looksPassing(changed.name) {
+      if id == passing, FileRole.looksPassing(changed.name) || FileRole.isNamedAfter(changed.name, row.name) {
         // The item that held the new contents is a backup now.
         try dropPending(id, change)
         item.isQuiet = true
@@ -152,7 +152,11 @@ extension Library {
         item.conflict = item.version == 0 || base == item.version ? nil : item.version
         item.version = version.number
         item.lastVersion = version.number
-        if !item.isQuiet { try logSave(version, of: item, inode: changed, by: SavingProcess(caller.process), change) }
+        // The first that people hear of one that is new is what it holds then.
+        let isNew = events.has(id, type: .created)
+        if !item.isQuiet, id == document || !isNew {
+          try logSave(version, of: item, inode: changed, by: SavingProcess(caller.process), change)
+        }
       }
       try change.rows.update(item)
       current[id] = (former, item.version)

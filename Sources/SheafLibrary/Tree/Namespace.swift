@@ -99,7 +99,7 @@ extension Library {
       throw SheafError(.notPermitted)
     }
     let time = clock()
-    if case .file = node, let former = try formerDocument(parent, name, caller, time) {
+    if case .file = node, let former = try formerDocument(parent, name, isOpen: true, caller, time) {
       return try remake(former.inode, former.memory, folder, name, mode: mode, caller, time)
     }
     let (type, kind, step): (UInt32, ItemKind?, DurableStep) =

@@ -61,7 +61,11 @@ extension Library {
           self.startThread("tidying") { try self.tidy() }
         } else if maintenance.isTimeToSweep() {
           self.startThread("sweeping") {
-            if self.locked({ self.purgedState().canBeFreed }) { try self.freeClosedPurged() } else { _ = try self.sweep() }
+            guard self.locked({ self.purgedState().canBeFreed }) else {
+              _ = try self.sweep()
+              return
+            }
+            try self.freeClosedPurged()
           }
         } else if maintenance.isTimeToShrink() {
           self.startThread("shrinking") { if try self.store.isMostlyFree { try self.shrink() } }

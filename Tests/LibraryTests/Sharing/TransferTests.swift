@@ -117,6 +117,38 @@ struct TransferTests {
     }
   }
 
+  /// The program that renamed a document, or deleted it, before somebody else took it makes a new one under its former
+  /// name.
+  @Test(arguments: ["Documents/plan", "Documents/team/plan"])
+  func itsFormerNameIsNoWayBack(_ path: String) throws {
+    try People.story { people in
+      let program = getpid()
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/team")
+        try alice.save(path, "one")
+      }
+      people.clock.advance(20)
+      try people.as(.alice, process: program) { try $0.rename(path, path + "d") }
+      let item = try people.as(.alice) { try $0.attribute("id", path + "d") }
+      let id = try people.as(.alice) { try $0.offer(path + "d", to: .bob) }
+      try people.as(.bob) { (bob) throws in
+        _ = try bob.take(id)
+        try bob.save("Documents/pland", "secret")
+      }
+      try people.as(.alice, process: program) { (alice) throws in
+        try alice.save(path, "new")
+        #expect(try alice.attribute("id", path) != item)
+        #expect(try alice.versions(path).map(\.number) == [1])
+      }
+      try people.as(.bob) { (bob) throws in
+        #expect(try bob.attribute("id", "Documents/pland") == item)
+        #expect(try bob.versions("Documents/pland").map(\.number) == [1, 2])
+      }
+      let sound = try people.library.check { _ in }
+      #expect(sound.problems == [])
+    }
+  }
+
   @Test func aShareGoesAlong() throws {
     try People.story { people in
       try people.as(.alice) { (alice: Person) throws -> Void in
