@@ -72,7 +72,6 @@ struct Settlement {
       base.places = try current(places)
       try draft.setBase(id, base)
     }
-    let places = verdict.places ?? []
     let known = try draft.base(verdict.item)
     let version = ItemVersion(
       id: sent.id, number: verdict.versionNumber ?? 0, base: sent.base, cause: sent.cause, time: sent.time,
@@ -80,9 +79,11 @@ struct Settlement {
     draft.notify(id, .beside(document: verdict.item))
     // Where it was deleted here meanwhile, the feed brings what is beside it.
     guard let local = try draft.local(id) else { return }
+    // It was sent before, and what it is in was deleted since: it is in the trash there.
+    guard let places = known?.places ?? verdict.places else { return try forget(sent.id, of: id) }
     var copy = ItemState(
       number: verdict.number ?? 0, item: verdict.item, kind: .document, isDeleted: false,
-      places: known?.places ?? places, mode: send.mode ?? known?.mode ?? base?.mode ?? local.mode,
+      places: places, mode: send.mode ?? known?.mode ?? base?.mode ?? local.mode,
       mtime: send.mtime ?? known?.mtime ?? local.mtime, target: nil,
       attributes: send.attributes ?? known?.attributes ?? base?.attributes ?? local.attributes, version: version,
       copyOf: id)

@@ -162,6 +162,23 @@ import Testing
     try machine.finish()
   }
 
+  /// What was told and could not be shown, since its folder was not here, and left with that: nothing waits for it.
+  @Test func whatWasNeverShownCanLeave() throws {
+    let member = try Member(isEverything: false)
+    let (library, share) = (member.library, member.share)
+    var state = try #require(member.states.last)
+    (state.item, state.places, state.number) = (WireID(), [Place(parent: WireID(), "d.md")], 100)
+    try library.noteShared([state], left: [], token: "2", of: share)
+    try member.carryOut()
+    #expect(try library.replicaCounts(share.account).news == 1)
+    try library.noteAllShared(member.states, token: "3", of: share)
+    try member.carryOut()
+    let counts = try library.replicaCounts(share.account)
+    #expect(counts.news == 0 && counts.changes == 0 && counts.histories == 0, "\(counts)")
+    #expect(try library.sends(of: share.account, limit: 10).isEmpty)
+    try member.machine.finish()
+  }
+
   /// What left is not taken for deleted by a process that begins before anything was planned.
   @Test func whatLeftIsNotDeletedByTheNextProcess() throws {
     let member = try Member(isEverything: false)

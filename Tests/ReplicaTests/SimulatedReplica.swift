@@ -39,7 +39,7 @@ struct SimulatedReplica {
   private(set) var marks: [WireID: ReplicaMark] = [:]
   private(set) var aliases: [WireID: WireID] = [:]
   private(set) var outbox: [[Send]] = []
-  private var serial: Int64 = 0
+  var serial: Int64 = 0
   private var read: Int64 = 0
   private var epoch = 0
   private(set) var notices: [ReplicaNotice] = []

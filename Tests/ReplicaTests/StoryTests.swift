@@ -130,6 +130,31 @@ import Testing
     #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.desktop) == "new")
   }
 
+  /// The desktop was put back to an earlier state, and sends again what went beside a document. What that became was
+  /// deleted since.
+  @Test func whatIsBesideAndDeletedStaysDeleted() throws {
+    var story = Story()
+    let trip = story.make(.document, "trip.json", "one", at: \.laptop)
+    try story.sync()
+    story.save(trip, "mine", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    story.save(trip, "yours", at: \.desktop)
+    var former = story.desktop
+    former.serial += 1_000
+    try story.sync()
+    let copy = try #require(story.hub.zone.items.values.first { $0.copyOf == trip })
+    #expect(!copy.isDeleted && story.paths.count == 2)
+    story.remove(copy.item, at: \.laptop)
+    try story.sync()
+    #expect(story.paths == ["trip.json"])
+    story.desktop = former
+    try story.sync()
+    #expect(story.paths == ["trip.json"] && story.text("trip.json", at: \.desktop) == "mine")
+    #expect(story.hub.zone.items[copy.item]?.isDeleted == true)
+    #expect(story.desktop.base[copy.item] == nil, "\(story.desktop.base)")
+  }
+
   @Test func editsOfDifferentPartsAreMergedOnBothMachines() throws {
     var story = Story()
     let trip = story.make(.document, "trip.md", "one\ntwo\nthree\nfour\n", at: \.laptop)

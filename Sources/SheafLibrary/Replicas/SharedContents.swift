@@ -36,8 +36,11 @@ extension Library {
   package func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws {
     let told = Dictionary(states.map { ($0.item, $0) }) { $1 }
     let stays = try sendAgain(told, to: share)
-    let left = try locked { try read { try $0.replicaBases(of: share.account) } }
-      .compactMap { WireID(bytes: $0) }.filter { told[$0] == nil && !stays.contains($0) }
+    // Of some the hub told, and they could not be shown yet.
+    let known = try locked {
+      try read { try $0.replicaBases(of: share.account) + $0.replicaNews(of: share.account, limit: .max).map(\.item) }
+    }
+    let left = Set(known.compactMap { WireID(bytes: $0) }).filter { told[$0] == nil && !stays.contains($0) }.sorted()
     try noteDeparted(left, from: share)
     try takeAway(Set(left), from: share)
     try noteAnew(states, of: share)
