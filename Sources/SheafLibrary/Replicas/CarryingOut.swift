@@ -800,10 +800,12 @@ extension Library {
           try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id)
           try renewRequests(of: item, replica, change)
         }
-        for (former, other) in versions {
-          guard let number = known[former] else { continue }
-          let isSent = facts.first { $0.number == number }?.isSent ?? false
-          try change.rows.set(ReplicaVersionRow(number: number, uuid: other.bytes, isSent: isSent), of: item.id)
+        for (former, number) in known {
+          let fact = facts.first { $0.number == number }
+          // The id of a version that was not noted follows from that of the document, and stays what it was.
+          guard let other = versions[former] ?? (id != new && fact == nil ? former : nil) else { continue }
+          try change.rows.set(
+            ReplicaVersionRow(number: number, uuid: other.bytes, isSent: fact?.isSent ?? false), of: item.id)
         }
         change.whenRecorded { [self] in
           inode.item = nil

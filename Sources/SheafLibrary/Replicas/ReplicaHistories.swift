@@ -100,6 +100,13 @@ extension Library {
       let base: ItemState? = try change.rows.replicaItem(of: account, verdict.item.bytes).base.map {
         try replicaTexts.decode($0)
       }
+      if verdict.outcome == .joined {
+        // It takes the place of one in the trash, with the history of that. Of one that was not known the feed tells.
+        if base != nil {
+          try noteHistory(verdict.item, told: verdict.number ?? 0, after: 0, isWhole: true, account, change)
+        }
+        continue
+      }
       let former = known[verdict.item] ?? base?.version?.number ?? 0
       // One without a number the hub, which went back, has from another machine, under a number of its own.
       let number = verdict.sentNumber
