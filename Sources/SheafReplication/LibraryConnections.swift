@@ -533,7 +533,10 @@ package final class LibraryConnections: ConnectionController {
       status.unsent += other.unsent
       status.unfetched += other.unfetched
       status.isSettled = status.isSettled && (other.isSettled || other.state == .failed)
-      if other.state == .connected { status.problem = status.problem ?? other.problem }
+      // That the account's own hub cannot be reached is said once.
+      if other.state == .connected || other.state == .disconnected && other.hub != status.hub {
+        status.problem = status.problem ?? other.problem
+      }
       status.notices += other.notices
     }
     return status

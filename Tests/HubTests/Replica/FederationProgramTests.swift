@@ -83,6 +83,11 @@ struct FederationProgramTests {
       _ = try hub(
         name, "init", "--address", "\(name).example", "--domain", "\(name).example", "--certificate",
         "\(folder.path)/\(name).pem", "--key", "\(folder.path)/\(name).key")
+      try start(name, at: address)
+    }
+
+    /// Serves a hub that is there.
+    func start(_ name: String, at address: String) throws {
       let out = "\(folder.path)/\(name).out"
       hubs.append(
         try BackgroundCommand(
@@ -95,6 +100,9 @@ struct FederationProgramTests {
         (try? String(contentsOfFile: out, encoding: .utf8))?.hasPrefix("Serving https://\(name).example") ?? false
       }
     }
+
+    /// Ends the hub that was started first.
+    func endFirst() { hubs.removeFirst().end() }
 
     func log(of hub: String) -> String {
       (try? String(contentsOfFile: "\(folder.path)/\(hub).out.log", encoding: .utf8)) ?? ""
@@ -207,10 +215,21 @@ struct FederationProgramTests {
     #expect(phone.text("\(shared)/a.md")?.contains("five") != true)
     #expect(try phone.sheaf("sync", "--wait", "3").status != 0)
 
+    // While her hub is away, his machine says so, though his own is there.
+    world.endFirst()
+    try eventually("bob is told that alice's hub is away", within: .seconds(30)) {
+      let status = try bob.succeed("status")
+      return status.contains("connected with https://two.example") && status.contains("Problem  https://one.example")
+    }
+    try bob.shell("echo six >> '\(shared)/a.md'")
+    try world.start("one", at: "9.9.9.1")
+    try alice.await("Documents/team/a.md", "one\ntwo\nthree\nfour\nfive\nsix\n")
+    try eventually("nothing is wrong any more", within: .seconds(30)) { try !bob.succeed("status").contains("Problem") }
+
     // Rights change, and end, at alice's word.
     _ = try alice.succeed("participant", "set", "Documents/team", Self.bob, "--can", "view")
     try eventually("bob may only read", within: .seconds(30)) {
-      (try? bob.shell("echo six >> '\(shared)/a.md'")) == nil
+      (try? bob.shell("echo seven >> '\(shared)/a.md'")) == nil
     }
     let began = ContinuousClock.now
     _ = try alice.succeed("participant", "remove", "Documents/team", Self.bob)
