@@ -225,7 +225,7 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ], exclude: ["Replica/hub-proxy"], swiftSettings: settings),
+      ], exclude: ["Replica/hub-proxy", "Replica/share-worker"], swiftSettings: settings),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
       name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],

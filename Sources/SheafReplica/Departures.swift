@@ -23,9 +23,25 @@ struct Departures {
   /// - Parameter changed: The items that were changed here.
   /// - Returns: groups of sends without serials, and the draft.
   mutating func depart(_ changed: [WireID]) throws -> (groups: [[Send]], draft: ReplicaDraft) {
-    for id in changed.sorted() where id != .root { departures[id] = try departure(id) }
+    let joined = try join(changed)
+    for id in changed.sorted() where id != .root && !joined.contains(id) { departures[id] = try departure(id) }
     while try hold() {}
     return (try ordered(), draft)
+  }
+
+  /// Makes items that became others at the hub those others here, where that was not possible before: the hub takes
+  /// whatever is sent of the one for the other.
+  ///
+  /// - Returns: both of each, to be compared once that is done.
+  private mutating func join(_ changed: [WireID]) throws -> Set<WireID> {
+    var joined: Set<WireID> = []
+    for id in changed.sorted() where id != .root {
+      let other = try draft.resolve(id)
+      guard other != id, try draft.local(id) != nil else { continue }
+      if try draft.local(other) == nil { try draft.identify(id, as: other) } else { try draft.absorb(id, into: other) }
+      joined.formUnion([id, other])
+    }
+    return joined
   }
 
   static func isClean(_ local: LocalItem, _ base: ItemState?) -> Bool {

@@ -131,12 +131,53 @@ package struct ReplicaShareRow: Hashable, Sendable {
 extension StoreTransaction {
   private static let columns = "account, zone, seed, token, read, serial, confirmed, rereads, reader, hub"
 
+  /// Before the address of the hub of an account that is connected no more.
+  private static let formerPrefix = "former "
+
   package func replicas() throws -> [ReplicaRow] {
-    try all("SELECT \(Self.columns) FROM replicas ORDER BY account", decode: ReplicaRow.init)
+    try all(
+      "SELECT \(Self.columns) FROM replicas WHERE \(Self.isConnected) ORDER BY account", decode: ReplicaRow.init)
   }
 
   package func replica(_ account: Int64) throws -> ReplicaRow? {
-    try first("SELECT \(Self.columns) FROM replicas WHERE account = ?", account, decode: ReplicaRow.init)
+    try first(
+      "SELECT \(Self.columns) FROM replicas WHERE account = ? AND \(Self.isConnected)", account,
+      decode: ReplicaRow.init)
+  }
+
+  private static let isConnected = "coalesce(hub, '') NOT LIKE '\(formerPrefix)%'"
+
+  /// What is kept of the replica of an account that is connected no more.
+  package func formerReplica(_ account: Int64) throws -> ReplicaRow? {
+    try first(
+      "SELECT \(Self.columns) FROM replicas WHERE account = ? AND NOT \(Self.isConnected)", account,
+      decode: ReplicaRow.init)
+  }
+
+  /// Ends an account's replica, and keeps what it and the hub agreed on.
+  package func keepFormerReplica(_ account: Int64) throws {
+    for table in [
+      "replica_changes", "replica_steps", "replica_sends", "replica_shares", "replica_histories", "replica_requests",
+    ] { try run("DELETE FROM \(table) WHERE account = ?", account) }
+    try run("DELETE FROM replica_items WHERE account = ? AND base IS NULL AND alias IS NULL", account)
+    try run("UPDATE replica_items SET news = NULL, news_number = NULL, mark = NULL WHERE account = ?", account)
+    try run(
+      "UPDATE replicas SET confirmed = serial, hub = '\(Self.formerPrefix)' || coalesce(hub, '') WHERE account = ?",
+      account)
+  }
+
+  /// Goes on with what was kept of an account's replica at a hub. Of what is missing here the hub's state is news, as
+  /// connecting deletes nothing.
+  ///
+  /// - Parameter undone: the mark of what is to be shown as the hub has it.
+  package func resumeReplica(_ account: Int64, hub: String, undone: String) throws {
+    try run("UPDATE replicas SET hub = ? WHERE account = ?", hub, account)
+    try run(
+      """
+      UPDATE replica_items SET news = base, news_number = json_extract(base, '$.number'), mark = ?
+        WHERE account = ? AND base IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM items i JOIN inodes n ON n.item = i.id WHERE i.uuid = replica_items.item AND n.nlink > 0)
+      """, undone, account)
   }
 
   package func insert(_ replica: ReplicaRow) throws {

@@ -130,6 +130,25 @@ import Testing
     #expect(story.paths == ["trip.md"] && story.text("trip.md", at: \.desktop) == "new")
   }
 
+  /// The desktop's folder became the laptop's at the hub, and the step that was to carry that out was not possible.
+  @Test func whatBecameAnotherItemInVainBecomesThatLater() throws {
+    var story = Story()
+    let first = story.make(.folder, "plans", at: \.laptop)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    _ = try story.laptop.step(&story.hub, losesAnswer: false)
+    let second = story.make(.folder, "plans", at: \.desktop)
+    try story.sync()
+    #expect(story.desktop.aliases[second] == first && story.desktop.tree.items[first] != nil)
+    story.remove(first, at: \.desktop)
+    story.desktop.tree.put(
+      LocalItem(
+        item: second, kind: .folder, places: [Place(parent: .root, "plans")], mode: 0o644, mtime: 1, readiness: .ready))
+    let trip = story.make(.document, "trip.md", in: second, at: \.desktop)
+    try story.sync()
+    #expect(story.paths == ["plans", "plans/trip.md"], "\(story.desktop.outcomes)")
+    #expect(story.desktop.tree.items[trip]?.places.first?.parent == first)
+  }
+
   /// The desktop was put back to an earlier state, and sends again what went beside a document. What that became was
   /// deleted since.
   @Test func whatIsBesideAndDeletedStaysDeleted() throws {

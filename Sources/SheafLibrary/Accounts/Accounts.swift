@@ -103,6 +103,7 @@ extension Library {
       }
       try change.rows.deleteWebhooks(of: account.id)
       try change.rows.setWipe(nil, of: account.id)
+      try change.rows.deleteReplica(account.id)
       try change.rows.deleteAccount(account.id)
       try change.rows.forgetDefault(account)
       change.whenRecorded { [self] in
@@ -121,6 +122,7 @@ extension Library {
     try makeChange(.accounts, freesSpace: true) { change in
       try change.rows.update(final)
       try change.rows.forgetDefault(account)
+      try change.rows.deleteReplica(account.id)
       try change.rows.deleteWebhooks(of: account.id)
       for share in shares.all where share.owner != account.id && share.participants[account.id] != nil {
         var share = share

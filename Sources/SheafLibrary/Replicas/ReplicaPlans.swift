@@ -42,11 +42,16 @@ extension Library: ReplicaInterface {
       try settleEvents(all: true)
       try makeChange(.replica) { change in
         try beginLog(of: account, zone, change)
-        try change.rows.insert(
-          ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes, hub: hub))
+        if try change.rows.formerReplica(account)?.zone == zone.bytes {
+          try change.rows.resumeReplica(account, hub: hub, undone: replicaTexts.encode(ReplicaMark.undone))
+        } else {
+          // What was agreed on with another hub is not so here.
+          try change.rows.deleteReplica(account)
+          try change.rows.insert(
+            ReplicaRow(account: account, zone: zone.bytes, seed: UUID.timeOrdered(change.time).bytes, hub: hub))
+          try change.rows.forgetSentVersions(of: account)
+        }
         try change.rows.setPace(ReplicaPace(), of: account)
-        // It may be another hub than before.
-        try change.rows.forgetSentVersions(of: account)
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
         try change.rows.setWipe(nil, of: account)
@@ -75,14 +80,14 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         for replica in followed { try endLog(of: replica.account, change) }
         try endLog(of: account, change)
+        try change.rows.keepFormerReplica(account)
         try endReplica(of: account, change)
       }
     }
   }
 
-  /// Forgets what an account and its hub agreed on.
+  /// Ends an account's replica, of which the caller has kept or deleted what it and the hub agreed on.
   func endReplica(of account: Int64, _ change: Change) throws {
-    try change.rows.deleteReplica(account)
     try change.rows.setPace(ReplicaPace(), of: account)
     try forgetReplicaDevice(of: account, change)
     if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }

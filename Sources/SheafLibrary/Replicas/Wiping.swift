@@ -24,6 +24,7 @@ extension Library {
         try change.rows.setWipe(
           WipeMark(state: .begun, zone: zone, device: device, time: change.time), of: account)
         try change.rows.removeWaitingEvents(of: account, all: true)
+        try change.rows.deleteReplica(account)
         try endReplica(of: account, change)
       }
       for inode in Array(inodes.all) where inode.row.owner == account && inode.openCount > 0 { inode.isWiped = true }

@@ -244,6 +244,54 @@ import Testing
     }
   }
 
+  /// What was done at both machines while one was disconnected is there on both, each deed for itself. What the other
+  /// machine did stays done, what is destroyed stays so, and what is missing here comes back.
+  @Test func whoIsConnectedAgainGoesOnWithWhatBothHad() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell(
+        """
+        mkdir in out && for i in moved mode attribute name purged gone saved both kept; do echo $i > in/$i; done
+        ln -s one in/link
+        """)
+      try expectSame([laptop, desktop])
+      try desktop.succeed("disconnect", "--as", HubPlace.handle)
+      try laptop.shell(
+        """
+        mv in/moved out/; chmod 600 in/mode; setfattr -n user.k -v new in/attribute; mv in/name in/renamed; rm in/gone
+        echo more >> in/saved; echo laptop > in/both; ln -sfn two in/link; rm in/purged
+        """)
+      try laptop.succeed("purge", "Documents/in/purged", "--yes")
+      try laptop.wait()
+      try desktop.shell("echo new > in/new; mv in/both in/ours; chmod 640 in/saved; rm in/kept")
+      let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+      try desktop.succeed("connect", link, "--name", "desktop", "--as", HubPlace.handle, "--yes")
+      try expectSame([laptop, desktop])
+      for machine in [laptop, desktop] {
+        let tree = try machine.shell("find in out -printf '%p %m\\n' | sort")
+        #expect(
+          tree == """
+            in 755
+            in/attribute 644
+            in/kept 644
+            in/link 777
+            in/mode 600
+            in/new 644
+            in/ours 644
+            in/renamed 644
+            in/saved 640
+            out 755
+            out/moved 644
+            """)
+        #expect(try machine.shell("cat in/saved in/ours; readlink in/link") == "saved\nmore\nlaptop\ntwo")
+        #expect(try machine.shell("getfattr --only-values -n user.k in/attribute") == "new")
+        #expect(try !machine.succeed("deleted").text.contains("purged"))
+      }
+      // It was saved on no other machine, so nothing is told of it.
+      let log = try laptop.succeed("activity", "--limit", "100").text
+      #expect(!log.contains("again") && !log.contains("(2)"), "\(log)")
+    }
+  }
+
   /// A program keeps a document mapped, and another one appends to one, while the other machine saves both.
   @Test func whatProgramsHoldOpenIsComparedWhenTheyCloseIt() throws {
     try withMachines { place, laptop, desktop in
