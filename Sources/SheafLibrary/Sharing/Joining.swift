@@ -306,7 +306,7 @@ extension Library {
   /// Lets someone in who asked, turns them down, or has them never come in by a link or ask again; a block takes an
   /// invitation back that was not accepted yet.
   ///
-  /// - Throws: `notFound` for someone who did not ask.
+  /// - Throws: `notFound` for someone who did not ask; for a block of who takes part, as for their removal.
   package func answer(_ path: ItemPath, _ answer: RequestAnswer) throws {
     if answer.answer == .approve { try settleEventsInSteps(beforeApproving: answer.handle, to: path) }
     try locked {
@@ -316,17 +316,20 @@ extension Library {
       try require(.answerRequests, in: share, account.id, path)
       let target = try ownAccount(answer.handle)
       let request = try read { try $0.accessRequests(share.row.item) }.first { $0.account == target.id }
-      guard request != nil || answer.answer == .block else {
+      // Whoever is blocked does not ask; they can be let in all the same.
+      let asks = request.map { !$0.isBlocked || answer.answer == .approve } ?? false
+      guard asks || answer.answer == .block else {
         throw SheafError(
           .notFound, subject: "\(answer.handle)", reason: "does not ask for access to \(path), or was answered already",
           advice: "invite them with: sheaf participant add \(path.shellWord) \(answer.handle)")
+      }
+      if answer.answer == .block, let known = share.participants[target.id], known.acceptance != .removed {
+        try checkTarget(known, in: share, by: account.id, path)
       }
       let time = clock()
       try makeChange(.share) { change in
         switch answer.answer {
         case .deny:
-          // Nobody is let ask again by being turned down once more.
-          guard request?.isBlocked == false else { return }
           try change.rows.declineAccessRequest(
             share.row.item, target.id, at: time,
             forgetting: Timestamp(seconds: time.seconds - Self.declinedSeconds))

@@ -51,7 +51,7 @@ struct BlockingTests {
       // Nor may those whom they know invite them.
       try people.as(.carol) { (carol) throws in expect(.accessDenied) { try carol.add(there, .dan) } }
       // Neither being turned down once more nor sharing anew lifts it.
-      try answer(people, .deny)
+      expect(.notFound) { try answer(people, .deny) }
       try expectOut(people, url)
       try people.as(.alice) { (alice) throws in
         try alice.library.unshare(alice.path(item))
@@ -110,6 +110,31 @@ struct BlockingTests {
         expect(.notFound) { _ = try dan.accept(url) }
       }
       #expect(try people.as(.alice) { try $0.read(document) } == "one")
+    }
+  }
+
+  /// Administrators block neither the owner nor each other, and nobody themselves.
+  @Test func whoCannotBeRemovedCannotBeBlocked() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.mkdir(item) }
+      try people.share(item, with: [(.bob, .readWrite), (.carol, .readWrite), (.dan, .readOnly)])
+      try people.as(.alice) { (alice) throws in
+        for name in [People.Name.bob, .carol] { try alice.set(item, name, role: .administrator) }
+      }
+      func block(_ target: People.Name, by who: People.Name) throws {
+        try people.as(who) {
+          try $0.library.answer(
+            $0.path(who == .alice ? item : there), .init(handle: target.handle, answer: .block))
+        }
+      }
+      for target in [People.Name.alice, .carol, .bob] {
+        #expect(throws: SheafError.self) { try block(target, by: .bob) }
+      }
+      #expect(throws: SheafError.self) { try block(.alice, by: .alice) }
+      #expect(try people.library.accessRequests(people.as(.alice) { try $0.path(item) }).isEmpty)
+      try block(.dan, by: .bob)
+      try block(.carol, by: .alice)
+      #expect(try people.library.accessRequests(people.as(.alice) { try $0.path(item) }).count == 2)
     }
   }
 }
