@@ -515,6 +515,44 @@ struct IgnoreTests {
     try fixture.finish()
   }
 
+  /// What a plain file held is its first version once it is saved where it is not ignored any more.
+  @Test(arguments: ["anew", "appended", "in one session"], ["moved", "ruled"])
+  func whatWasPlainIsTheFirstVersion(_ way: String, _ reason: String) throws {
+    let fixture = try LibraryFixture()
+    for folder in ["node_modules", "node_modules/k"] { try fixture.mkdir(folder) }
+    if reason == "ruled" { try fixture.save(".sheafignore", "*.o\n") }
+    var path = reason == "moved" ? "node_modules/k/f" : "f.o"
+    try fixture.save(path, "precious")
+    let handle = way == "in one session" ? try fixture.open(path) : nil
+    if let handle {
+      try fixture.write(handle, Array("precious".utf8))
+      try fixture.library.flush(handle)
+      fixture.autosave()
+    }
+    fixture.clock.advance(60)
+    if reason == "moved" {
+      try fixture.rename("node_modules", "src")
+      path = "src/k/f"
+    } else {
+      try fixture.save(".sheafignore", "#\n")
+    }
+    switch handle {
+    case let handle?:
+      try fixture.write(handle, Array("new".utf8))
+      try fixture.close(handle)
+    case nil where way == "anew": try fixture.save(path, "new")
+    case nil:
+      let handle = try fixture.open(path)
+      try fixture.write(handle, Array("!".utf8), at: 8)
+      try fixture.close(handle)
+    }
+    let last = ["anew": "new", "appended": "precious!", "in one session": "newcious"][way]
+    #expect(try fixture.text(path) == last)
+    #expect(try fixture.versions(path).map(\.number) == [1, 2])
+    #expect(try fixture.version(path, 1) == "precious" && fixture.version(path, 2) == last)
+    try fixture.finish()
+  }
+
   @Test func rulesHoldFromWhenTheyAreSaved() throws {
     let fixture = try LibraryFixture()
     let library = fixture.library
@@ -537,8 +575,8 @@ struct IgnoreTests {
     _ = try events(fixture, after: 0)
     let before = library.lastEvent
     try fixture.save("in/b.tmpl", "document")
-    #expect(try fixture.versions("in/b.tmpl").count == 1)
-    #expect(try events(fixture, after: before) == ["created in/b.tmpl"])
+    #expect(try fixture.versions("in/b.tmpl").count == 2)
+    #expect(try events(fixture, after: before) == ["created in/b.tmpl", "edit in/b.tmpl"])
     // A folder that moves comes under other rules.
     try fixture.mkdir("out")
     try fixture.save("out/.sheafignore", "*.tex\n")
@@ -604,6 +642,7 @@ struct IgnoreTests {
       let name = way == "saving under other rules" ? "plain" : "new"
       try fixture.save("node_modules/deep/\(name)", "document")
       told = ["created .sheafignore"] + told + ["created node_modules/deep/\(name)"]
+      if name == "plain" { told.append("edit node_modules/deep/plain") }
     }
     let logged = try events(fixture, after: before)
     #expect(logged == told)

@@ -186,12 +186,19 @@ extension Library {
       return
     }
     let formerSize = inode.row.size
-    // A file that no rule ignores any more is a document from now on (Ignoring.swift). Its first version ends at once,
-    // so that one event reports both.
+    // A file that no rule ignores any more is a document from now on (Ignoring.swift).
     let isProved =
       isFirst && item?.isQuiet == true && formerSize > 0 && FileRole(inode.row.name) == .document
-    if isProved { item?.isQuiet = false }
+    if isProved {
+      item?.isQuiet = false
+      shareChunks(of: inode)
+    }
     try makeChange(.save) { [item] change in
+      var (item, base) = (item, session.base)
+      if isProved, var proved = item {
+        try makeDocument(of: &proved, inode, by: session.author, change)
+        (item, base) = (proved, proved.version > 0 ? proved.version : base)
+      }
       var content = try working.stored(in: change)
       let references = content.references
       var stored = try content.stored(in: change)
@@ -208,24 +215,12 @@ extension Library {
       if let item, !isPlain {
         let version = VersionRow(
           item: item.id, number: session.number ?? item.lastVersion + 1, time: time, author: session.author,
-          size: row.size, cause: cause, base: session.base, content: stored, isOpen: !ends)
+          size: row.size, cause: cause, base: base, content: stored, isOpen: !ends)
         result = try place(version, of: item, session, draft, inode, change)
         // Back to what it began from, while another account saved something else: that stays.
         if result.number == nil, result.item?.version == item.version, !isFirst { row.content = inode.row.content }
         row.size = row.content?.length ?? 0
-        if isProved, let number = result.number, let item = result.item {
-          // Before, its name was that of a plain file, which has no past.
-          if var entry = try entry(row.parent, row.name), entry.ino == row.ino {
-            entry.since = time
-            try change.rows.update(entry)
-          }
-          try change.rows.closeVersion(item.id, number, cause: cause)
-          try makeKnown(row.parent, change)
-          var data = try eventData(item, parent: row.parent, name: row.name)
-          data.version = .init(version)
-          try logEvent(
-            .created, item, ino: row.ino, data, actor: session.author, thread: 0, opens: false, change)
-        } else if ends, result.number != nil, let item = result.item {
+        if ends, result.number != nil, let item = result.item {
           var ended = version
           ended.isOpen = false
           try logSave(ended, of: item, inode: row, by: session.saver, change)
@@ -247,11 +242,7 @@ extension Library {
         } else {
           draft.working = WorkingCopy(row.content ?? .empty)
         }
-        draft.session?.number = isProved ? nil : result.number
-        if isProved {
-          draft.session?.base = result.number
-          draft.session?.baseContent = stored
-        }
+        draft.session?.number = result.number
         draft.session?.isOnTop = result.isOnTop
         draft.session?.isPassedOver = row.content != stored
         draft.session?.cause = cause

@@ -11,7 +11,8 @@ import SheafStore
 /// 2. An item that had a version stays a document, whatever rules come later, as git(1) goes on tracking files that it
 ///    tracks.
 /// 3. A plain file that gets another name, and is not ignored under that, is a document from then on, with its contents
-///    as the first version. A file that rules no longer ignore is a document from its next save on.
+///    as the first version. A file that rules no longer ignore is a document from its next save on, with what it held
+///    before as the first version.
 /// 4. A plain file leaves nothing behind when its last name goes.
 /// 5. Only the owner of a folder makes rules for it, since files that the rules name are lost when they are deleted.
 ///    Nobody else gives the owner's folder a name or a place that is ignored. Nobody else makes a file of this name, and
@@ -292,6 +293,24 @@ extension Library {
         draft.session?.base = nil
       }
     }
+  }
+
+  /// Makes a document of a plain file that rules no longer ignore, in the change that saves it (rule 3); the caller
+  /// writes the item.
+  ///
+  /// - Parameter author: the account that saves it.
+  func makeDocument(of item: inout ItemRow, _ inode: Inode, by author: Int64, _ change: Change) throws {
+    try insertFirstVersion(of: &item, inode, change)
+    let (parent, name) = (inode.row.parent, inode.row.name)
+    // Before, its name was that of a plain file, which has no past.
+    if var entry = try entry(parent, name), entry.ino == inode.ino {
+      entry.since = change.time
+      try change.rows.update(entry)
+    }
+    try makeKnown(parent, change)
+    var data = try eventData(item, parent: parent, name: name)
+    if let version = try change.rows.version(item.id, item.version) { data.version = .init(version) }
+    try logEvent(.created, item, ino: inode.ino, data, actor: author, thread: 0, opens: false, change)
   }
 
   /// Gives a plain file that is about to be a document its contents as the first version (rule 3); the caller writes
