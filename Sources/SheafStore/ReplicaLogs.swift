@@ -225,6 +225,15 @@ extension StoreTransaction {
       """, account, log, item, decode: ReplicaEventRow.init)
   }
 
+  /// Comments in a log that the hub has no more, the oldest first.
+  package func lostReplicaComments(of account: Int64, _ log: [UInt8], type: String) throws -> [ReplicaEventRow] {
+    try all(
+      """
+      SELECT \(Self.eventColumns) FROM replica_events
+      WHERE account = ? AND log = ? AND number < 0 AND type = ? ORDER BY sequence
+      """, account, log, type, decode: ReplicaEventRow.init)
+  }
+
   // MARK: - What waits
 
   private static let waitingColumns =
@@ -282,7 +291,7 @@ extension StoreTransaction {
 
   package func insert(_ comment: ReplicaCommentRow, of account: Int64) throws {
     try run(
-      "INSERT INTO replica_comments (account, id, item, time, text) VALUES (?,?,?,?,?)", account, comment.id,
+      "INSERT OR IGNORE INTO replica_comments (account, id, item, time, text) VALUES (?,?,?,?,?)", account, comment.id,
       comment.item, comment.time.nanoseconds, comment.text)
   }
 

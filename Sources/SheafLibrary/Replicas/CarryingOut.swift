@@ -796,10 +796,7 @@ extension Library {
       try makeChange(.replica) { change in
         // The item that had that id is one of the deleted here.
         if let holder { try change.rows.setUUID(.timeOrdered(change.time), ofItem: holder.id) }
-        if id != new {
-          try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id)
-          try renewRequests(of: item, replica, change)
-        }
+        if id != new { try change.rows.setUUID(UUID(bytes: new.bytes), ofItem: item.id) }
         for (former, number) in known {
           let fact = facts.first { $0.number == number }
           // The id of a version that was not noted follows from that of the document, and stays what it was.
@@ -807,6 +804,8 @@ extension Library {
           try change.rows.set(
             ReplicaVersionRow(number: number, uuid: other.bytes, isSent: fact?.isSent ?? false), of: item.id)
         }
+        // By the ids that the versions have now.
+        if id != new { try renewRequests(of: item, replica, change) }
         change.whenRecorded { [self] in
           inode.item = nil
           tell(.appearance(inode.ino), from: 0)

@@ -177,6 +177,7 @@ extension Library {
       try makeChange(.replica) { change in
         if isAnew {
           try change.rows.loseReplicaEvents(of: account, name, after: parting)
+          try sendLostComments(of: account, name, ofShare: share, change)
           log.number = min(log.number, parting)
           log.cleared = min(log.cleared, parting)
           log.read = min(log.read, parting)
@@ -211,6 +212,26 @@ extension Library {
         try change.rows.set(log, of: account)
       }
     }
+  }
+
+  /// Has comments of an account sent again that a hub which went back has lost. All machines of the account give one the
+  /// same id, by which the hub does it once.
+  private func sendLostComments(of account: Int64, _ log: [UInt8], ofShare share: WireID?, _ change: Change) throws {
+    let followed = try read { try $0.replicas() }.first { $0.reader == account && $0.zone == share?.bytes }
+    guard share == nil || followed != nil else { return }
+    let (handle, owner) = (try key(account), followed?.account ?? account)
+    var isAny = false
+    for row in try change.rows.lostReplicaComments(of: account, log, type: EventType.comment.rawValue) {
+      let event = try ReplicaJSON.decode(row.event) as Event
+      guard event.data.actor.handle == handle, let text = event.data.comment else { continue }
+      try change.rows.insert(
+        ReplicaCommentRow(item: row.subject, id: row.uuid, time: row.time, text: text), of: owner)
+      isAny = true
+    }
+    guard isAny else { return }
+    // The items come first, where the hub has lost them, too.
+    try reread(connected(owner), isGone: true, change)
+    wakeReplica(of: owner, change)
   }
 
   /// An event of a hub's page, whose ids are ids.

@@ -262,13 +262,17 @@ extension Library: ReplicaInterface {
   /// - Parameter isGone: Whether that is since the hub does not take the feed's token any more, as when it went back.
   package func reread(_ account: Int64, isGone: Bool) throws {
     try locked {
-      var replica = try connected(account)
-      replica.rereads = true
-      // Of a share that says so; an account's own zone without a token is one that was never read.
-      if isGone, replica.share != nil { replica.token = nil }
-      let changed = replica
-      try makeChange(.replica) { try $0.rows.update(changed) }
+      let replica = try connected(account)
+      try makeChange(.replica) { try reread(replica, isGone: isGone, $0) }
     }
+  }
+
+  func reread(_ replica: ReplicaRow, isGone: Bool, _ change: Change) throws {
+    var replica = replica
+    replica.rereads = true
+    // Of a share that says so; an account's own zone without a token is one that was never read.
+    if isGone, replica.share != nil { replica.token = nil }
+    try change.rows.update(replica)
   }
 
   /// Compares everything that the hub has with what a replica remembers that has read all of it before.

@@ -137,7 +137,8 @@ extension Library {
         }
         requests.append(ReplicaRequest(item: item, kind: kind, row: row))
       }
-      for row in try read({ try $0.replicaComments(of: account, limit: limit) }) {
+      // A hub that went back may have lost what they are about.
+      for row in replica.rereads ? [] : try read({ try $0.replicaComments(of: account, limit: limit) }) {
         guard requests.count < limit, let item = WireID(bytes: row.item), let id = WireID(bytes: row.id),
           try !read({ try $0.hasReplicaChange(of: account, row.item) })
         else { continue }
