@@ -220,4 +220,50 @@ import Testing
     }
     for machine in [laptop, desktop, bob] { #expect(try machine.library.check() == []) }
   }
+
+  /// What people said of items, also of those that the hub lost, and in a share, is said once more at a hub that was put
+  /// back to its backup.
+  @Test func commentsOutliveAHubThatGoesBack() throws {
+    let place = try HubPlace()
+    _ = try place.serve()
+    let bobsLink = try place.hub.succeed("account", "add", "bob@hub.example")
+    let (laptop, desktop) = (try ReplicaMachine("laptop", place), try ReplicaMachine("desktop", place))
+    let bob = try ReplicaMachine("bob", place, handle: "bob@hub.example")
+    let machines = [laptop, desktop, bob]
+    defer { for machine in machines { try? machine.library.tearDown() } }
+    _ = try laptop.succeed("connect", place.link, "--name", "laptop")
+    let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+    _ = try desktop.succeed("connect", link, "--name", "desktop")
+    _ = try bob.succeed("connect", bobsLink, "--name", "phone")
+    for machine in machines { try machine.mount() }
+    func settle() throws { for machine in machines + machines { try machine.wait() } }
+    try laptop.shell("mkdir team && echo one > team/a.md && echo two > b.md")
+    let url = try laptop.succeed("share", "Documents/team", "--with", "bob@hub.example", "--can", "edit").text
+      .split(separator: "\n").first.map(String.init)
+    _ = try bob.succeed("accept", try #require(url))
+    try settle()
+    let backup = "\(place.folder.path)/backup"
+    _ = try place.hub.succeed("backup", backup)
+    let shared = "Shared/\(HubPlace.handle)/team"
+    try laptop.shell("echo three > team/new.md")
+    try settle()
+    _ = try laptop.succeed("comment", "Documents/b.md", "mine")
+    _ = try desktop.succeed("comment", "Documents/team/new.md", "of what is lost")
+    _ = try bob.succeed("comment", "\(shared)/a.md", "for @\(HubPlace.handle) to see")
+    try settle()
+    let comments = ["for @\(HubPlace.handle) to see", "mine", "of what is lost"]
+    func said(_ machine: ReplicaMachine) throws -> [String] {
+      try hubLog(machine).filter { $0.type == .comment }.compactMap(\.data.comment).sorted()
+    }
+    #expect(try said(laptop) == comments)
+    try place.hub.stop()
+    try Command.shell("rm -r '\(place.hub.hubFolder)' && mv '\(backup)' '\(place.hub.hubFolder)'").succeed()
+    _ = try place.serve()
+    try settle()
+    try eventually("everybody reads them", within: .seconds(60)) {
+      try said(laptop) == comments && said(desktop) == comments && said(bob) == [comments[0], comments[2]]
+    }
+    #expect(try laptop.succeed("notices").text.contains("mentioned you"))
+    for machine in machines { #expect(try machine.library.check() == []) }
+  }
 }
