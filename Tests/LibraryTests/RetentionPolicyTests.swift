@@ -126,6 +126,11 @@ struct RetentionPolicyTests {
         expect(.notPermitted) { try bob.exchange("\(seen)/cache/x", "\(seen)/a") }
         expect(.notPermitted) { try bob.exchange("\(seen)/a", "\(seen)/cache/x") }
         expect(.notPermitted) { try bob.link("\(seen)/a", "\(seen)/cache/a") }
+        // What is saved under a name is kept as the owner says of it.
+        expect(.notPermitted) { try bob.exchange("\(seen)/cache", "\(seen)/long") }
+        expect(.notPermitted) { try bob.rename("\(seen)/cache", "\(seen)/other") }
+        try bob.rename("\(seen)/long", "\(seen)/longer")
+        try bob.rename("\(seen)/longer", "\(seen)/long")
         try bob.unlink("\(seen)/b")
         expect(.notPermitted) {
           try bob.library.recover(

@@ -90,16 +90,24 @@ extension Library {
     if there != nil { try endVersions(below: inode) }
   }
 
-  /// Checks that what another account owns is kept for as long where it goes as where it was: only its owner lets its
-  /// history go earlier.
+  /// Checks that what another account owns is kept for as long where it goes as where it was, and that a folder whose
+  /// contents are kept for a shorter time than what is around it gets no other name: only its owner lets history go
+  /// earlier, and finds it by its name.
   ///
   /// - Throws: `notPermitted`.
   func permitKeeping(of inode: Inode, from folder: Inode, to newFolder: Inode, _ caller: Caller) throws {
-    guard folder !== newFolder, isForeign(inode, caller) else { return }
+    guard inode.isFolder || folder !== newFolder, isForeign(inode, caller) else { return }
     try read { transaction in
       var policy = try RetentionPolicy(transaction)
       let here = try policy.spans(in: folder.ino, transaction)
-      let there = try policy.spans(in: newFolder.ino, transaction)
+      if inode.isFolder, case let inside = try policy.spans(in: inode.ino, transaction),
+        inside.deleted < here.deleted || inside.versions < here.versions
+      {
+        throw SheafError(
+          .notPermitted, reason: "keeps what is in it for a shorter time, so its owner alone renames and moves it",
+          advice: "ask the owner to rename it")
+      }
+      let there = folder === newFolder ? here : try policy.spans(in: newFolder.ino, transaction)
       guard there.deleted >= here.deleted, there.versions >= here.versions else {
         throw SheafError(
           .notPermitted, reason: "is kept for a shorter time there, which only its owner decides",
