@@ -154,13 +154,11 @@ extension StoreTransaction {
       decode: ReplicaRow.init)
   }
 
-  /// Ends an account's replica, and keeps what it and the hub agreed on.
+  /// Ends an account's replica, and keeps what it and the hub agreed on, and what the hub told since.
   package func keepFormerReplica(_ account: Int64) throws {
     for table in [
       "replica_changes", "replica_steps", "replica_sends", "replica_shares", "replica_histories", "replica_requests",
     ] { try run("DELETE FROM \(table) WHERE account = ?", account) }
-    try run("DELETE FROM replica_items WHERE account = ? AND base IS NULL AND alias IS NULL", account)
-    try run("UPDATE replica_items SET news = NULL, news_number = NULL, mark = NULL WHERE account = ?", account)
     try run(
       "UPDATE replicas SET confirmed = serial, hub = '\(Self.formerPrefix)' || coalesce(hub, '') WHERE account = ?",
       account)
@@ -174,7 +172,8 @@ extension StoreTransaction {
     try run("UPDATE replicas SET hub = ? WHERE account = ?", hub, account)
     try run(
       """
-      UPDATE replica_items SET news = base, news_number = json_extract(base, '$.number'), mark = ?
+      UPDATE replica_items SET news = coalesce(news, base),
+          news_number = coalesce(news_number, json_extract(base, '$.number')), mark = ?
         WHERE account = ? AND base IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM items i JOIN inodes n ON n.item = i.id WHERE i.uuid = replica_items.item AND n.nlink > 0)
       """, undone, account)

@@ -44,6 +44,48 @@ import Testing
     try machine.finish()
   }
 
+  /// What the hub had told, and was planned or not, is shown once the account is connected to the same zone again; to
+  /// another one it begins anew.
+  @Test(arguments: [0, 1, 2], [true, false])
+  func whatTheHubToldIsShownLater(_ stepsDone: Int, isSameZone: Bool) throws {
+    let machine = try LibraryMachine("machine")
+    let (library, account) = (machine.library, machine.account)
+    let known = try #require(try library.replica(account))
+    let zone = try #require(WireID(bytes: known.zone))
+    let state = ItemState(
+      number: 1, item: WireID(), kind: .folder, isDeleted: false, places: [Place(parent: .root, "a")], mode: 0o755,
+      mtime: 1, target: nil, attributes: [:], version: nil, copyOf: nil)
+    func carryOut(_ most: Int) throws {
+      for _ in 0..<most {
+        guard let (number, step) = try library.step(of: account) else {
+          if case .settled = try library.plan(account) { return }
+          continue
+        }
+        #expect(try library.carryOut(number, step, of: account, contents: nil))
+      }
+    }
+    try library.noteListed([state], begins: true, of: account)
+    try library.endListing(token: "1", read: 1, of: account)
+    try carryOut(20)
+    var moved = state
+    (moved.number, moved.places) = (2, [Place(parent: .root, "b")])
+    try library.note(FeedPage(items: [moved], token: "2", hasMore: false), of: account)
+    try carryOut(stepsDone)
+    try library.disconnect(account)
+    #expect(try library.replica(account) == nil && library.replicas().isEmpty)
+    try library.connect(account, zone: isSameZone ? zone : WireID(), hub: "https://hub.example")
+    let replica = try #require(try library.replica(account))
+    #expect(replica.token == (isSameZone ? "2" : nil) && replica.hub == "https://hub.example")
+    guard isSameZone else {
+      #expect(try library.replicaCounts(account).news == 0)
+      return try machine.finish()
+    }
+    try carryOut(20)
+    #expect(try names(machine) == ["b"])
+    #expect(try library.sends(of: account, limit: 10).isEmpty)
+    try machine.finish()
+  }
+
   private func names(_ machine: LibraryMachine) throws -> [String] {
     try machine.library.list(machine.documents, after: 0, limit: 100, machine.other)
       .map { String(decoding: $0.name, as: UTF8.self) }.sorted()

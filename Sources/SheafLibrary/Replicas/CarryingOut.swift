@@ -170,7 +170,7 @@ extension Library {
   }
 
   /// Has what the hub has of an item shown as if it had been told now.
-  private func tellAgain(_ id: WireID, _ account: Int64, _ change: Change) throws {
+  func tellAgain(_ id: WireID, _ account: Int64, _ change: Change) throws {
     var row = try change.rows.replicaItem(of: account, id.bytes)
     guard let base: ItemState = try row.base.map({ try replicaTexts.decode($0) }), row.news == nil else { return }
     row.mark = try replicaTexts.encode(ReplicaMark.undone)
@@ -935,7 +935,7 @@ extension LocalItem {
 
 extension ReplicaStep {
   /// The items that it changes.
-  fileprivate var items: [WireID] {
+  var items: [WireID] {
     switch self {
     case .make(let item, _), .set(let item, _, _): [item.item]
     case .place(let id, _), .delete(let id, _), .destroy(let id), .destroySent(let id): [id]

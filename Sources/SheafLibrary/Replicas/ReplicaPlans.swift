@@ -80,6 +80,10 @@ extension Library: ReplicaInterface {
       try makeChange(.replica) { change in
         for replica in followed { try endLog(of: replica.account, change) }
         try endLog(of: account, change)
+        // What was agreed on and not done yet is to be shown.
+        for row in try change.rows.replicaSteps(of: account) {
+          for id in (try replicaTexts.decode(row.step) as ReplicaStep).items { try tellAgain(id, account, change) }
+        }
         try change.rows.keepFormerReplica(account)
         try endReplica(of: account, change)
       }
