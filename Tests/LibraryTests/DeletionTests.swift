@@ -303,6 +303,27 @@ struct DeletionTests {
     try fixture.finish()
   }
 
+  /// A temporary file that is brought back under a name of its own is a document from then on, and none under its own.
+  @Test(arguments: [("found", true), (".a.tmp", false)]) func whatIsBroughtBackByANameIsADocument(
+    _ name: String, isTold: Bool
+  ) throws {
+    let fixture = try LibraryFixture()
+    try fixture.save(".a.tmp", "one")
+    fixture.clock.advance(30)
+    try fixture.save(".a.tmp", "two")
+    try fixture.library.locked { try fixture.library.settleEvents(all: true) }
+    try fixture.unlink(".a.tmp")
+    #expect(try deleted(fixture) == ["Documents/.a.tmp"])
+    let root = try fixture.root
+    try fixture.library.recover(Array(".a.tmp".utf8), deletedFrom: root, to: root, Array(name.utf8), fixture.caller)
+    let ino = try fixture.ino(name)
+    let found = try fixture.library.locked { try fixture.library.item(of: fixture.library.inode(ino)) }
+    let item = try #require(found)
+    #expect(item.isQuiet != isTold)
+    #expect(try fixture.text(name) == "two")
+    try fixture.finish()
+  }
+
   /// The files of a folder that have some bytes.
   private func files(in folder: String, with bytes: [UInt8]) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder).filter {

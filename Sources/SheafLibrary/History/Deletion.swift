@@ -71,6 +71,11 @@ extension Library {
     if let id = inode.item, var item = try change.rows.item(id) {
       try settleReturn(
         of: &item, self.inode(row.ino), lostAt: row.time, to: parent, entersShare: entersShare, change)
+      if item.isQuiet, try !isQuietName(name, in: parent, isFolder: isFolder, change) {
+        // By a name of its own it is a document, as if it had been renamed.
+        item.isQuiet = false
+        try change.rows.update(item)
+      }
       if !item.isQuiet { try makeKnown(parent, change) }
       var data = try eventData(item, parent: parent, name: name)
       if item.version > 0, let version = try change.rows.version(id, item.version) { data.version = .init(version) }
@@ -109,6 +114,14 @@ extension Library {
     return Recovered(
       path: path,
       part: returned.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
+  }
+
+  /// Whether an item has no events under a name (rule 13 of ``Identity``), or is ignored.
+  private func isQuietName(_ name: [UInt8], in parent: Int64, isFolder: Bool, _ change: Change) throws -> Bool {
+    if try isIgnored(parent, name, isFolder: isFolder) { return true }
+    return try FileRole(name).isQuiet {
+      try change.rows.entry(parent, hash: nameHash($0), name: $0) != nil
+    }
   }
 
   /// An item that has a name again.
