@@ -71,7 +71,7 @@ extension Library {
     if let id = inode.item, var item = try change.rows.item(id) {
       try settleReturn(
         of: &item, self.inode(row.ino), lostAt: row.time, to: parent, entersShare: entersShare, change)
-      if item.isQuiet, try !isQuietName(name, in: parent, isFolder: isFolder, change) {
+      if item.isQuiet, try !isIgnored(parent, name, isFolder: isFolder) && !isQuietName(name, in: parent, change) {
         // By a name of its own it is a document, as if it had been renamed.
         item.isQuiet = false
         try change.rows.update(item)
@@ -114,14 +114,6 @@ extension Library {
     return Recovered(
       path: path,
       part: returned.map { .init(item: $0.item, ino: row.ino, actor: actor, data: $0.data) })
-  }
-
-  /// Whether an item has no events under a name (rule 13 of ``Identity``), or is ignored.
-  private func isQuietName(_ name: [UInt8], in parent: Int64, isFolder: Bool, _ change: Change) throws -> Bool {
-    if try isIgnored(parent, name, isFolder: isFolder) { return true }
-    return try FileRole(name).isQuiet {
-      try change.rows.entry(parent, hash: nameHash($0), name: $0) != nil
-    }
   }
 
   /// An item that has a name again.
@@ -186,15 +178,17 @@ extension Library {
   /// Destroys an item with all that is below it.
   private func purge(_ path: ItemPath) throws {
     var purge: Purge?
-    repeat {
-      try locked {
-        try settleSessions()
-        // Events of earlier actions are settled before the item goes: a pending event would go with it.
-        try settleEvents(all: true)
-        purge = try purge.map(resumed) ?? beginPurge(path)
-        if let begun = purge { purge = try eraseSome(begun) }
-      }
-    } while purge != nil
+    try leavingRest {
+      repeat {
+        try locked {
+          try settleSessions()
+          // Events of earlier actions are settled before the item goes: a pending event would go with it.
+          try settleEvents(all: true)
+          purge = try purge.map(resumed) ?? beginPurge(path)
+          if let begun = purge { purge = try eraseSome(begun) }
+        }
+      } while purge != nil
+    }
     try freePurged()
   }
 
@@ -213,7 +207,7 @@ extension Library {
   func letGo(_ inode: Inode, _ change: Change) {
     change.whenRecorded { [self] in
       guard inode.openCount == 0 else {
-        if purged.isWaiting { purged.noteOpen(inode.ino) }
+        if !purged.isFreed { purged.noteOpen(inode.ino) }
         return
       }
       for draft in inode.drafts { draft.working = nil }

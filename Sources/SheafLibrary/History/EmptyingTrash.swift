@@ -59,29 +59,32 @@ extension Library {
     var (trees, destroyed) = (all[...], TrashExtent(items: 0, bytes: 0))
     // That of the first tree, once it is begun.
     var begun: Purge?
-    while !trees.isEmpty {
-      (trees, destroyed, begun) = try locked {
-        try settleSessions()
-        // Events of earlier actions are settled before the item goes: a pending event would go with it.
-        try settleEvents(all: true)
-        return try makeChange(.purge, freesSpace: true, by: caller) { change in
-          var (left, done, budget, purge) = (trees, destroyed, Self.purgeBatch, begun)
-          try notePurge(change)
-          while budget > 0, let tree = left.first {
-            if try change.rows.deleted(tree.row.ino) == tree.row, try change.rows.inode(tree.row.ino)?.owner == owner {
-              var going = purge ?? Purge(path: subject, top: .deleted(tree.row), caller: caller)
-              guard try !erase(of: &going, within: &budget, change) else { return (left, done, going) }
-              done.add(tree.extent)
-            } else {
-              budget -= 1
+    try leavingRest {
+      while !trees.isEmpty {
+        (trees, destroyed, begun) = try locked {
+          try settleSessions()
+          // Events of earlier actions are settled before the item goes: a pending event would go with it.
+          try settleEvents(all: true)
+          return try makeChange(.purge, freesSpace: true, by: caller) { change in
+            var (left, done, budget, purge) = (trees, destroyed, Self.purgeBatch, begun)
+            try notePurge(change)
+            while budget > 0, let tree = left.first {
+              if try change.rows.deleted(tree.row.ino) == tree.row, try change.rows.inode(tree.row.ino)?.owner == owner
+              {
+                var going = purge ?? Purge(path: subject, top: .deleted(tree.row), caller: caller)
+                guard try !erase(of: &going, within: &budget, change) else { return (left, done, going) }
+                done.add(tree.extent)
+              } else {
+                budget -= 1
+              }
+              purge = nil
+              left.removeFirst()
             }
-            purge = nil
-            left.removeFirst()
+            return (left, done, purge)
           }
-          return (left, done, purge)
         }
+        progress(SheafModel.Progress(done: Int64(all.count - trees.count), total: Int64(all.count)))
       }
-      progress(SheafModel.Progress(done: Int64(all.count - trees.count), total: Int64(all.count)))
     }
     if destroyed.items > 0 { try freePurged() }
     return destroyed

@@ -20,10 +20,20 @@ extension Library {
     try shrink()
     _ = try swept.get()
     try forgotten.get()
-    guard !isHeld else { return }
+    if isHeld { return locked { purged.wait(true) } }
     try locked {
       guard purged.free(upTo: count) else { return }
       try makeChange(.sweep, freesSpace: true) { try $0.rows.setSetting(PurgedContents.setting, nil) }
+    }
+  }
+
+  /// Runs a purge. If it ends early, upkeep frees what it has purged.
+  func leavingRest<Value>(_ purge: () throws -> Value) rethrows -> Value {
+    do {
+      return try purge()
+    } catch {
+      locked { purged.wait(!purged.isFreed) }
+      throw error
     }
   }
 
@@ -37,7 +47,7 @@ extension Library {
     do {
       try freePurged()
     } catch {
-      locked { purged.refuse() }
+      locked { purged.wait(false) }
       throw error
     }
   }

@@ -8,31 +8,30 @@ struct PurgedContents {
   private(set) var count = 0
   /// Whether all of it is freed.
   private(set) var isFreed: Bool
-  /// Whether freeing was tried in vain: it is left to the next purge, or to the next process.
-  private var isRefused = false
+  /// Whether whoever purged it has left some of it to upkeep. What cannot be freed is left to the next purge, or to the
+  /// next process.
+  private(set) var isWaiting: Bool
   /// The inodes that a program had open when they were erased.
   private var open: Set<Int64> = []
 
   /// - Parameter isFreed: what an earlier process left.
-  init(isFreed: Bool) { self.isFreed = isFreed }
-
-  /// Whether it is still to be freed, and nothing speaks against that.
-  var isWaiting: Bool { !isFreed && !isRefused }
+  init(isFreed: Bool) { (self.isFreed, isWaiting) = (isFreed, !isFreed) }
 
   mutating func note() {
     count += 1
-    (isFreed, isRefused) = (false, false)
+    isFreed = false
   }
 
   mutating func noteOpen(_ ino: Int64) { open.insert(ino) }
 
-  mutating func refuse() { isRefused = true }
+  /// Notes whether upkeep is to free what is left.
+  mutating func wait(_ isWaiting: Bool) { self.isWaiting = isWaiting }
 
   /// Notes that all is freed that the first `count` changes purged.
   ///
   /// - Returns: whether nothing was purged since.
   mutating func free(upTo count: Int) -> Bool {
-    if self.count == count { isFreed = true }
+    if self.count == count { (isFreed, isWaiting) = (true, false) }
     return isFreed
   }
 

@@ -831,6 +831,15 @@ extension Library {
       }
     }
     try delete(id, account, keepsUnsent: false)
+    // At the hub its id is the other one's: brought back from the trash, it is an item of its own.
+    try locked {
+      guard let inode = try replicaInode(id, of: account), inode.row.nlink == 0, let item = inode.row.item
+      else { return }
+      try makeChange(.replica) { change in
+        try change.rows.setUUID(.timeOrdered(change.time), ofItem: item)
+        change.whenRecorded { inode.item = nil }
+      }
+    }
   }
 
   /// Makes a version of one document the newest one of another.

@@ -310,6 +310,11 @@ extension Library {
     }
   }
 
+  /// Whether a file has no events under a name (rule 13 of ``Identity``).
+  func isQuietName(_ name: [UInt8], in parent: Int64, _ change: Change) throws -> Bool {
+    try FileRole(name).isQuiet { try change.rows.entry(parent, hash: nameHash($0), name: $0) != nil }
+  }
+
   /// Logs that an item has another place.
   ///
   /// - Parameter becomesBackup: whether its new name is that of a backup of a file beside it.
@@ -320,10 +325,7 @@ extension Library {
     guard var item = try item(of: inode), !source.isExtra else { return }
     let becomesIgnored = try isIgnored(entry.parent, entry.name, isFolder: inode.isFolder)
     if item.isQuiet {
-      let isQuiet = try FileRole(entry.name).isQuiet {
-        try change.rows.entry(entry.parent, hash: nameHash($0), name: $0) != nil
-      }
-      if isQuiet || becomesIgnored { return }
+      if try becomesIgnored || isQuietName(entry.name, in: entry.parent, change) { return }
       // Renamed to a name of its own, it proves to be a document.
       try makeKnown(entry.parent, change)
       item.isQuiet = false
