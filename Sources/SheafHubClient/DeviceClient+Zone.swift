@@ -35,14 +35,21 @@ extension DeviceClient {
   }
 
   /// The chunks among these that the hub does not have, in their order, each once. It keeps the others for a day.
-  package func missing(_ hashes: [ChunkHash], of scope: HubScope = .own) async throws -> [ChunkHash] {
+  ///
+  /// - Parameter bytes: Of chunks that are about to come; with none, it is asked for chunks alone.
+  /// - Throws: ``HubFailure``, with the problem `quota` or `full` if the hub has no room for these bytes.
+  package func missing(
+    _ hashes: [ChunkHash], bytes: Int64 = 0, of scope: HubScope = .own
+  ) async throws -> [ChunkHash] {
     var asked: Set<ChunkHash> = []
     let once = hashes.filter { asked.insert($0).inserted }
     var missing: Set<ChunkHash> = []
-    for start in stride(from: 0, to: once.count, by: WireLimits.hashesPerRequest) {
+    let count = once.isEmpty && bytes > 0 ? 1 : once.count
+    for start in stride(from: 0, to: count, by: WireLimits.hashesPerRequest) {
       let some = Array(once[start...].prefix(WireLimits.hashesPerRequest))
+      let question = ChunkHashes(hashes: some, bytes: bytes > 0 ? bytes : nil)
       let answer: ChunkHashes = try await fetch(
-        try HubRequest(posting: ChunkHashes(hashes: some), to: "\(scope.path)/chunks/missing"))
+        try HubRequest(posting: question, to: "\(scope.path)/chunks/missing"))
       guard answer.hashes.count <= some.count, asked.isSuperset(of: answer.hashes) else {
         throw nonsense("misses chunks that nobody asked for")
       }

@@ -38,6 +38,9 @@ package struct KnownExtents: Sendable {
     self.indices = indices
   }
 
+  /// Bytes of the extents that stay.
+  package var length: Int64 { indices.values.reduce(0) { $0 + extents[$1].length } }
+
   /// The extents that follow each other from a place on; none where none begins there.
   func run(at place: Int64) -> ArraySlice<Extent> {
     guard let first = indices[place] else { return [] }

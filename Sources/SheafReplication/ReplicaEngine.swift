@@ -39,6 +39,8 @@ final class ReplicaEngine: Sendable {
   private static let pause = Duration.milliseconds(1_050)
   /// Between two attempts after a failure, at first and at most.
   private static let pauses = (first: 0.5, longest: 60.0)
+  /// Items that wait since their contents are too large; with more of them, only deletions are sent.
+  private static let largeLimit = 256
   /// How long what did not fit on the disk waits until it is tried again.
   private static let roomPause = Duration.seconds(30)
 
@@ -67,11 +69,19 @@ final class ReplicaEngine: Sendable {
     var searched = -1
   }
 
-  /// The hub has no room: until a moment nothing but deletions is sent. Everything else goes on.
+  /// The hub has no room: until a moment something is not sent. Everything else goes on.
   private struct Full {
+    /// The items whose contents are too large; nil if there is no room for anything, and only deletions are sent.
+    var items: Set<WireID>?
     let problem: String
     var until: ContinuousClock.Instant
     let pause: Double
+
+    /// What is sent now.
+    var sends: PlannedSends {
+      guard .now < until else { return .all }
+      return items.map { .allBut($0) } ?? .deletions
+    }
 
     /// The same, to be tried again now.
     var over: Full {
@@ -387,7 +397,7 @@ final class ReplicaEngine: Sendable {
         try await readFeed(after: replica.token)
         continue
       }
-      let sends: PlannedSends = full.map { .now < $0.until } ?? false ? .deletions : .all
+      let sends = full?.sends ?? .all
       switch try await call({ try $0.plan($1, sending: sends) }) {
       case .planned(let notices): tell(notices)
       case .settled(let waiting):
@@ -836,13 +846,16 @@ final class ReplicaEngine: Sendable {
       guard try await send(waiting) else { return false }
       let isRoomMade = waiting.allSatisfy(\.send.isDeletion)
       // What was deleted may have been what is too much.
-      become(full: isRoomMade ? full?.over : nil)
+      if isRoomMade { become(full: full?.over) } else if full?.items == nil { become(full: nil) }
+    } catch let lack as LackOfQuota {
+      try await call { try $0.withdrawSends(from: first, of: $1) }
+      noteFull(lack.failure, lack.items)
     } catch let failure as HubFailure {
       switch (failure.kind, subject) {
       case (.refused(.quota), _) where !waiting.allSatisfy(\.send.isDeletion),
         (.refused(.full), _) where !waiting.allSatisfy(\.send.isDeletion):
         try await call { try $0.withdrawSends(from: first, of: $1) }
-        noteFull(failure)
+        noteFull(failure, nil)
       case (.refused(.forbidden), .share(let share)):
         // The account may only read by now.
         try await call { try $0.withdrawSends(from: first, of: $1) }
@@ -854,9 +867,14 @@ final class ReplicaEngine: Sendable {
     return true
   }
 
-  private func noteFull(_ failure: HubFailure) {
+  /// - Parameter items: The items whose contents are too large; nil if there is no room for anything.
+  private func noteFull(_ failure: HubFailure, _ items: Set<WireID>?) {
+    if let items, var full, let others = full.items, full.sends != .all, others.count < Self.largeLimit {
+      full.items = others.union(items)
+      return become(full: full)
+    }
     let pause = min((full?.pause ?? Self.pauses.first) * 2, Self.pauses.longest)
-    become(full: Full(problem: "\(failure)", until: .now + .seconds(pause), pause: pause))
+    become(full: Full(items: items, problem: "\(failure)", until: .now + .seconds(pause), pause: pause))
   }
 
   private func become(full: Full?) {

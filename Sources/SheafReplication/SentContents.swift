@@ -5,6 +5,12 @@ import SheafLibrary
 import SheafModel
 import SheafWire
 
+/// That the account's quota has no room for the contents of some items, which are sent together or not at all.
+struct LackOfQuota: Error {
+  let items: Set<WireID>
+  let failure: HubFailure
+}
+
 /// The contents of versions that go to the hub: small ones in the sends themselves, the chunks of others before them.
 struct SentContents: Sendable {
   /// Bytes of contents that a request has, and one version more.
@@ -18,6 +24,7 @@ struct SentContents: Sendable {
   private let client: DeviceClient
   private let scope: HubScope
   private let manifests = SentManifests()
+  private let lacking = LackingBytes()
 
   init(_ calls: LibraryCalls, _ client: DeviceClient, _ scope: HubScope) {
     (self.calls, self.client, self.scope) = (calls, client, scope)
@@ -37,8 +44,9 @@ struct SentContents: Sendable {
 
   /// Gives sends the contents of their versions.
   ///
-  /// - Returns: The groups of as many as a request has room for, in their order, up to one of which a version is no more:
-  ///   none if that is the first one.
+  /// - Returns: The groups of as many as a request has room for, in their order, up to one of which a version is no more,
+  ///   or for which the quota has no room: none if of the first one a version is no more.
+  /// - Throws: ``LackOfQuota`` for the first group; ``HubFailure``.
   func filled(_ waiting: [ReplicaSend]) async throws -> [[Send]] {
     var groups: [[Send]] = []
     var inlined = 0
@@ -48,7 +56,17 @@ struct SentContents: Sendable {
         if inlined >= Self.inlineLimit { break }
         groups.append([])
       }
-      guard let send = try await filled(each.send, parts[each.send.serial]) else {
+      let filled: Send?
+      do {
+        filled = try await self.filled(each.send, parts[each.send.serial])
+      } catch let failure as HubFailure where failure.kind == .refused(.quota) {
+        guard groups.count == 1 else {
+          groups.removeLast()
+          break
+        }
+        throw LackOfQuota(items: Set(waiting.filter { $0.first == each.first }.map(\.send.item)), failure: failure)
+      }
+      guard let send = filled else {
         groups.removeLast()
         break
       }
@@ -132,10 +150,58 @@ struct SentContents: Sendable {
 
   /// Cuts a version into chunks, uploads those that the hub does not have, and returns its extents. Of what a version
   /// that this machine sent has, too, the extents are known.
+  ///
+  /// Nothing is uploaded if the hub has no room for all of it: a part would only take the room of what others save.
   private func upload(_ reader: VersionReader, _ version: SentVersion, of item: WireID) async throws -> [Extent] {
-    var cutter = ContentCutter()
-    var chunks: [(ChunkHash, ByteBuffer)] = []
     let known = try await known(version, of: item, size: reader.size)
+    if let bytes = lacking[version.id] { _ = try await client.missing([], bytes: bytes, of: scope) }
+    let extents: [Extent]
+    do {
+      extents = try await upload(reader, known, bytes: reader.size - known.length)
+    } catch let failure as HubFailure where failure.kind == .refused(.quota) {
+      // The hub may have a part of it already.
+      let bytes = try await missingBytes(reader, known)
+      lacking.keep(bytes, of: version.id)
+      extents = try await upload(reader, known, bytes: bytes)
+    }
+    lacking.remove(version.id)
+    manifests.keep(extents, of: version.id)
+    return extents
+  }
+
+  /// - Parameter bytes: How many the hub may not have yet.
+  private func upload(_ reader: VersionReader, _ known: KnownExtents, bytes: Int64) async throws -> [Extent] {
+    var chunks: [(ChunkHash, ByteBuffer)] = []
+    var announced = bytes
+    let extents = try await cut(reader, known) { hash, bytes in
+      chunks.append((hash, bytes))
+    } step: {
+      guard chunks.count >= Self.uploadBatch else { return }
+      try await upload(&chunks, announcing: announced)
+      announced = 0
+    }
+    try await upload(&chunks, announcing: announced)
+    return extents
+  }
+
+  /// Bytes of a version's chunks that the hub does not have.
+  private func missingBytes(_ reader: VersionReader, _ known: KnownExtents) async throws -> Int64 {
+    let extents = try await cut(reader, known) { _, _ in } step: {}
+    var lengths: [ChunkHash: Int64] = [:]
+    for extent in extents { if let hash = extent.hash { lengths[hash] = extent.length } }
+    return try await client.missing(Array(lengths.keys), of: scope).reduce(0) { $0 + (lengths[$1] ?? 0) }
+  }
+
+  /// Cuts a version into chunks, and returns its extents.
+  ///
+  /// - Parameters:
+  ///   - chunk: Gets each chunk that is not known.
+  ///   - step: Runs after each piece that was read.
+  private func cut(
+    _ reader: VersionReader, _ known: KnownExtents, chunk: (ChunkHash, ByteBuffer) -> Void,
+    step: () async throws -> Void
+  ) async throws -> [Extent] {
+    var cutter = ContentCutter()
     while true {
       try cutter.take(known)
       let offset = cutter.length
@@ -154,13 +220,10 @@ struct SentContents: Sendable {
       if data > offset { try cutter.hole(data - offset) }
       let bytes = try await read(reader, at: data)
       if bytes.readableBytes == 0 { break }
-      try cutter.append(bytes) { chunks.append(($0, $1)) }
-      if chunks.count >= Self.uploadBatch { try await upload(&chunks) }
+      try cutter.append(bytes, chunk: chunk)
+      try await step()
     }
-    let extents = try cutter.finish { chunks.append(($0, $1)) }
-    try await upload(&chunks)
-    manifests.keep(extents, of: version.id)
-    return extents
+    return try cutter.finish(chunk: chunk)
   }
 
   /// The extents that a version has of the one on which it is based.
@@ -171,8 +234,9 @@ struct SentContents: Sendable {
     return KnownExtents(extents, same: same, size: size)
   }
 
-  private func upload(_ chunks: inout [(ChunkHash, ByteBuffer)]) async throws {
-    let missing = Set(try await client.missing(chunks.map(\.0), of: scope))
+  /// - Parameter bytes: For how many the hub is asked whether it has room.
+  private func upload(_ chunks: inout [(ChunkHash, ByteBuffer)], announcing bytes: Int64) async throws {
+    let missing = Set(try await client.missing(chunks.map(\.0), bytes: bytes, of: scope))
     let (client, scope) = (client, scope)
     try await withThrowingTaskGroup(of: Void.self) { group in
       var running = 0

@@ -1,8 +1,13 @@
 /// `POST /v1/chunks/missing`: chunks that are asked for, and of those the ones that the hub does not have.
 public struct ChunkHashes: Hashable, Sendable, Codable {
   public let hashes: [ChunkHash]
+  /// Bytes of chunks that are about to come, in a request; the hub refuses it if it has no room for them.
+  public let bytes: Int64?
 
-  public init(hashes: [ChunkHash]) { self.hashes = hashes }
+  public init(hashes: [ChunkHash], bytes: Int64? = nil) {
+    self.hashes = hashes
+    self.bytes = bytes
+  }
 }
 
 /// `POST /v1/contents`: contents of several versions, to be answered in this order.

@@ -19,19 +19,29 @@ package struct Contents: Sendable {
 
   /// Which of these chunks a zone does not have. Those that it has stay for a day.
   ///
-  /// - Throws: ``HubError`` of kind `invalid` for too many.
-  package func missing(_ hashes: [ChunkHash], in zone: String) async throws -> [ChunkHash] {
-    guard hashes.count <= WireLimits.hashesPerRequest else {
-      throw HubError(.invalid, "hashes: \(WireLimits.hashesPerRequest) at most")
-    }
+  /// - Parameter bytes: Of chunks that are about to come.
+  /// - Throws: ``HubError`` of kind `invalid`, or, if there is no room for these bytes, `quota` or `full`.
+  package func missing(_ hashes: [ChunkHash], bytes: Int64 = 0, in zone: String) async throws -> [ChunkHash] {
+    try Self.check(hashes, bytes: bytes)
     let lease = clock.now.nanoseconds + Self.lease
     return try await database.write { connection in
-      _ = try ZoneHead.take(zone, in: &connection)
+      var head = try ZoneHead.take(zone, in: &connection)
+      try head.use(bytes)
       return try hashes.filter { hash in
         try connection.execute(
           "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3",
           [.integer(lease), .text(zone), .blob(hash.bytes)]) == 0
       }
+    }
+  }
+
+  /// - Throws: ``HubError`` of kind `invalid`.
+  static func check(_ hashes: [ChunkHash], bytes: Int64) throws {
+    guard hashes.count <= WireLimits.hashesPerRequest else {
+      throw HubError(.invalid, "hashes: \(WireLimits.hashesPerRequest) at most")
+    }
+    guard (0...WireLimits.documentBytes).contains(bytes) else {
+      throw HubError(.invalid, "bytes: 0 to \(WireLimits.documentBytes)")
     }
   }
 

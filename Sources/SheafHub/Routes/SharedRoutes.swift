@@ -109,7 +109,8 @@ extension HubRoutes {
         .post: { request, context in
           let place = try await shared(context).place
           let asked = try await request.json(ChunkHashes.self, upTo: Self.hashesBody)
-          return try .json(ChunkHashes(hashes: try await feeds.missing(asked.hashes, of: place)))
+          let missing = try await feeds.missing(asked.hashes, bytes: asked.bytes ?? 0, of: place)
+          return try .json(ChunkHashes(hashes: missing))
         }
       ])
     add(

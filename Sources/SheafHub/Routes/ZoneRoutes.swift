@@ -153,7 +153,8 @@ extension HubRoutes {
         .post: { request, context in
           let zone = try context.requireCaller().zone
           let asked = try await request.json(ChunkHashes.self, upTo: Self.hashesBody)
-          return try .json(ChunkHashes(hashes: try await contents.missing(asked.hashes, in: zone)))
+          let missing = try await contents.missing(asked.hashes, bytes: asked.bytes ?? 0, in: zone)
+          return try .json(ChunkHashes(hashes: missing))
         }
       ])
     add(

@@ -89,14 +89,15 @@ package struct SharedFeeds: Sendable {
   // MARK: - Uploads
 
   /// The chunks among these that an account has not uploaded to a share. Nobody learns which other chunks the zone has.
-  package func missing(_ hashes: [ChunkHash], of place: SharedPlace) async throws -> [ChunkHash] {
-    guard hashes.count <= WireLimits.hashesPerRequest else {
-      throw HubError(.invalid, "hashes: \(WireLimits.hashesPerRequest) at most")
-    }
+  ///
+  /// - Parameter bytes: Of chunks that are about to come.
+  package func missing(_ hashes: [ChunkHash], bytes: Int64 = 0, of place: SharedPlace) async throws -> [ChunkHash] {
+    try Contents.check(hashes, bytes: bytes)
     let lease = clock.now.nanoseconds + Contents.lease
     return try await database.write { connection in
-      _ = try ZoneHead.take(place.zone, in: &connection)
+      var head = try ZoneHead.take(place.zone, in: &connection)
       _ = try ShareAccess.require(.write, place, &connection)
+      try head.use(bytes)
       return try hashes.filter { hash in
         let renewed = try connection.execute(
           "UPDATE uploads SET lease = $1 WHERE zone = $2 AND share = $3 AND account = $4 AND hash = $5",

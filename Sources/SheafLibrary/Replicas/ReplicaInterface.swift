@@ -41,6 +41,8 @@ package enum ReplicaProgress: Hashable, Sendable {
 /// What of that which changed here is to be sent.
 package enum PlannedSends: Hashable, Sendable {
   case all
+  /// Everything but that of which these items are a part.
+  case allBut(Set<WireID>)
   /// What the hub takes even if it has no room for the account any more.
   case deletions
 }

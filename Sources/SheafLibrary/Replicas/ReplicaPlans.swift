@@ -330,6 +330,13 @@ extension Library: ReplicaInterface {
         switch (sends, holdsDeletions) {
         case (.all, false): nil
         case (.all, true): try store.snapshot { try $0.lastingReplicaChanges(of: account, limit: limit) }
+        case (.allBut(let items), let holdsDeletions):
+          try store.snapshot { rows in
+            let limit = limit + items.count
+            return holdsDeletions
+              ? try rows.lastingReplicaChanges(of: account, limit: limit)
+              : try rows.replicaChanges(of: account, after: [], limit: limit)
+          }.filter { WireID(bytes: $0).map { !items.contains($0) } ?? true }
         case (.deletions, false): try store.snapshot { try $0.deletedReplicaChanges(of: account, limit: limit) }
         case (.deletions, true): []
         }

@@ -161,7 +161,8 @@ import Testing
     }
   }
 
-  /// What others do comes, and what is deleted goes, while nothing more of this machine has room at the hub.
+  /// What others do comes, and what is deleted goes, while a document of this machine has no room at the hub. It takes no
+  /// room, and keeps nothing else waiting that has room.
   @Test func aUsedUpQuotaKeepsNothingFromComing() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo one > notes.md && echo old > old.md")
@@ -171,11 +172,15 @@ import Testing
       try eventually("status says whose quota is used up", within: .seconds(60)) {
         try laptop.succeed("status").text.contains("quota is used up")
       }
-      try desktop.shell("echo two >> notes.md && mkdir new && echo new > new/new.md")
+      try desktop.shell("echo two >> notes.md && mkdir new && echo new > new/new.md && head -c 200000 /dev/urandom > new/200k")
       let documents = laptop.library.documents
       try eventually("what the other machine did is here", within: .seconds(60)) {
         (try? String(contentsOfFile: "\(documents)/notes.md", encoding: .utf8)) == "one\ntwo\n"
           && (try? String(contentsOfFile: "\(documents)/new/new.md", encoding: .utf8)) == "new\n"
+          && (try? Data(contentsOf: URL(filePath: "\(documents)/new/200k")).count) == 200_000
+      }
+      try eventually("what has room is there", within: .seconds(60)) {
+        (try? String(contentsOfFile: "\(desktop.library.documents)/small", encoding: .utf8)) == "small\n"
       }
       try laptop.shell("rm old.md")
       try eventually("what was deleted is gone there", within: .seconds(60)) {

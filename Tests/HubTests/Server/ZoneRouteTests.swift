@@ -236,6 +236,8 @@ import Testing
       #expect(try refusal(2_000) == "HTTP/1.1 507")
       #expect(try refusal(5 * 1024 * 1024) == "HTTP/1.1 413")
       #expect(try refusal(.max) == "HTTP/1.1 413")
+      let much = ChunkHashes(hashes: [], bytes: 2_000)
+      #expect(try await running.client.send("POST", "/v1/chunks/missing", json: much, token: token).problem == .quota)
       let large = SendRequest(groups: [[.document("a", String(repeating: "x", count: 2_000), serial: 1)]])
       #expect(try await running.client.send("POST", "/v1/sends", json: large, token: token).problem == .quota)
       let small = SendRequest(groups: [[.document("a", "x", serial: 1)]])

@@ -175,6 +175,9 @@ import Testing
         }
         #expect(kind == .quota)
       }
+      #expect(try await story.hub.sharedFeeds.missing([chunk.hash], of: place) == [])
+      let kind = try await problem { _ = try await story.hub.sharedFeeds.missing([], bytes: 1, of: place) }
+      #expect(kind == .quota)
       _ = secret
       #expect(try await story.hub.check() == [])
     }
