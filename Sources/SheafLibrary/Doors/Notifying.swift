@@ -87,8 +87,9 @@ extension Library {
   /// Ends an operation for those whose access it changed: keeps what they wrote and may write no longer, and tells what
   /// they find in their `Shared`.
   func settleAccess() {
-    for account in doors.takeAccessChanges() { rescueDrafts(of: account) }
+    // Access ends with entries that go, too.
     tellSharedEntries()
+    for account in doors.takeAccessChanges() { rescueDrafts(of: account) }
     shownEntries.endChange()
   }
 

@@ -340,11 +340,13 @@ extension Library {
     try makeChange(.endSession, freesSpace: true) { try endVersion(of: other, inode, $0) }
   }
 
-  /// Makes the drafts of other accounts show what was saved; people who are editing go on with what they have.
+  /// Makes the drafts of other accounts show what was saved; people who are editing go on with what they have. Whoever
+  /// may not save it any more is shown nothing of it.
   func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if other.session != nil {
-        if !appendAgain(other, inode) { other.session?.isPassedOver = true }
+        let maySave = (try? mayWrite(inode, other)) ?? false
+        if !maySave || !appendAgain(other, inode) { other.session?.isPassedOver = true }
       } else if other.working != nil, !other.isChanged {
         other.working = WorkingCopy(inode.row.content ?? .empty)
       }

@@ -938,5 +938,20 @@ enum KnownPrograms {
       bob.2 unlink team/doc
       """
     ),
+    (
+      "what somebody appended and may not save any more has nothing of what others save then",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 open 1 team/doc rw
+      alice.1 unlink team/doc
+      bob.2 writeKnown 0
+      alice.0 append 1
+      alice.0 rmdir team
+      alice.3 fsync 0
+      """
+    ),
   ]
 }

@@ -130,13 +130,17 @@ extension ProgramRun {
       guard let name = People.Name(rawValue: step.second) else { return }
       try library.removeParticipant(path, name.handle)
     case .leave: try library.leave(path)
+    case .give:
+      guard let name = People.Name(rawValue: step.second) else { return }
+      let offer = try library.offerTransfer(path, to: name.handle)
+      _ = try library.acceptTransfer(offer.id, as: name.handle)
     case .label: _ = try library.label(path, name: "label \(world.written)", version: nil)
     case .restore: _ = try library.restore(path, version: Int64(step.second) ?? 1)
     case .resolve: try library.resolveConflict(path)
     case .purge: try purge(path) { try library.purge(path, version: nil) }
     case .empty:
       try purge(path, onlyDeleted: true) {
-        _ = try library.emptyTrash(People.Name.alice.handle, below: path, .init()) { _ in }
+        _ = try library.emptyTrash(step.actor.person.handle, below: path, .init()) { _ in }
       }
     case .goBack: try goBack(path, step)
     case .purgeVersion:

@@ -37,7 +37,7 @@ struct ProgramGenerator {
     (.close, 16), (.save, 18), (.rename, 26), (.exchange, 4), (.link, 3), (.unlink, 8), (.mkdir, 4), (.rmdir, 2),
     (.recover, 6), (.share, 2), (.unshare, 1), (.invite, 3), (.remove, 1), (.leave, 1), (.label, 2), (.restore, 2),
     (.resolve, 1), (.purge, 2), (.purgeVersion, 2), (.look, 3), (.upkeep, 4), (.wait, 5), (.restart, 1), (.crash, 1),
-    (.mapped, 3), (.peek, 3), (.compact, 1), (.takeOut, 4), (.goBack, 3), (.empty, 1),
+    (.mapped, 3), (.peek, 3), (.compact, 1), (.takeOut, 4), (.goBack, 3), (.empty, 1), (.give, 2),
   ]
 
   /// Without these nothing happens.
@@ -75,8 +75,9 @@ struct ProgramGenerator {
     let actor = weighted(Self.actors)
     var scene = scene
     if actor.person != .alice, !scene.shared.isEmpty, !chance(1, of: 20) {
-      scene.documents.removeAll { !scene.shared.contains($0) }
-      scene.folders.removeAll { !scene.shared.contains($0) }
+      let own = "@\(actor.person.rawValue)"
+      scene.documents.removeAll { !scene.shared.contains($0) && !$0.hasPrefix(own) }
+      scene.folders.removeAll { !scene.shared.contains($0) && !$0.hasPrefix(own) }
     }
     return step(weighted(verbs), actor, scene)
   }
@@ -102,18 +103,28 @@ struct ProgramGenerator {
     case .mkdir: return .init(actor, verb, [join(pick([""] + scene.folders), pick(Self.folderNames))])
     case .rmdir: return .init(actor, verb, [pick(scene.folders + ["sub"])])
     case .share: return .init(actor, verb, [pick(["team", "team", "draft", document(scene)])])
-    case .unshare: return .init(owner, verb, [shared(scene)])
+    case .unshare:
+      let what = shared(scene)
+      return .init(owner(of: what), verb, [what])
+    case .give:
+      let what = chance(1, of: 2) ? document(scene) : pick(scene.folders + ["team"])
+      let person = owner(of: what).person == .alice ? pick(["bob", "bob", "carol"]) : pick(["alice", "alice", "carol"])
+      return .init(owner(of: what), verb, [what, person])
     case .leave: return .init(.init(person: pick([.bob, .carol]), program: actor.program), verb, [shared(scene)])
     case .invite:
       let what = pick(["team", "team", "draft", document(scene)])
       return .init(actor, verb, [what, pick(["bob", "carol"]), pick(["edit", "view"])])
-    case .remove: return .init(owner, verb, [shared(scene), pick(["bob", "carol"])])
+    case .remove:
+      let what = shared(scene)
+      return .init(owner(of: what), verb, [what, pick(["alice", "bob", "carol"])])
     case .takeOut:
       let deleted = pick(scene.deleted + ["doc"]).split(separator: "/").map(String.init)
       return .init(actor, verb, [deleted.dropLast().joined(separator: "/"), deleted.last ?? "", newPath(scene)])
     case .goBack:
       return .init(actor, verb, [pick([""] + scene.folders), pick(["4", "20", "100", "2000", "20000", "70000"])])
-    case .empty: return .init(owner, verb, [pick([""] + scene.folders)])
+    case .empty:
+      let what = pick([""] + scene.folders)
+      return .init(owner(of: what), verb, [what])
     case .restore, .purgeVersion, .peek:
       let path = document(scene)
       return .init(actor, verb, [path, "\(Int64.random(in: 1...max(1, scene.versions[path] ?? 1), using: &random))"])
@@ -125,14 +136,16 @@ struct ProgramGenerator {
       let what = chance(1, of: 2) ? document(scene) : pick(scene.folders + scene.deleted + [newPath(scene)])
       return .init(actor, verb, [what])
     case .wait: return .init(actor, verb, [pick(["2", "16", "16", "60"])])
-    case .look: return .init(.init(person: pick([.bob, .carol]), program: 2), verb)
+    case .look: return .init(.init(person: pick([.alice, .bob, .carol]), program: 2), verb)
     case .upkeep, .compact, .restart, .crash: return .init(actor, verb)
     case .unlink, .label, .resolve: return .init(actor, verb, [document(scene)])
     }
   }
 
-  /// Who may do what only the owner of everything may.
-  private var owner: ProgramStep.Actor { .init(person: .alice, program: 0) }
+  /// The one who may do what only the owner of a path may.
+  private func owner(of path: String) -> ProgramStep.Actor {
+    .init(person: ProgramWorld.parts(path).owner, program: 0)
+  }
 
   private mutating func shared(_ scene: Scene) -> String { pick(scene.shares.isEmpty ? ["team"] : scene.shares) }
 

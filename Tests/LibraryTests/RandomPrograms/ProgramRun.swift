@@ -28,6 +28,7 @@ final class ProgramRun {
     let reader: VersionReader
     let text: String
     let account: Int64
+    let item: Int64
   }
 
   init() throws {
@@ -82,17 +83,17 @@ final class ProgramRun {
 
   private var scene: ProgramGenerator.Scene {
     var scene = ProgramGenerator.Scene()
-    let owner = world.accounts[.alice]
-    for document in before.items.values where document.row.owner == owner && document.inode.parent != 0 {
+    for document in before.items.values where document.inode.parent != 0 {
+      let path = world.path(document.path, of: document.row.owner)
       guard document.isLive else {
-        scene.deleted.append(document.path)
+        scene.deleted.append(path)
         continue
       }
-      scene.versions[document.path] = document.row.lastVersion
+      scene.versions[path] = document.row.lastVersion
       let isFolder = document.row.kind == .folder
-      if isFolder { scene.folders.append(document.path) } else { scene.documents.append(document.path) }
-      if document.sharing != nil { scene.shared.insert(document.path) }
-      if document.sharing?.item == document.row.id { scene.shares.append(document.path) }
+      if isFolder { scene.folders.append(path) } else { scene.documents.append(path) }
+      if document.sharing != nil { scene.shared.insert(path) }
+      if document.sharing?.item == document.row.id { scene.shares.append(path) }
     }
     scene.folders.sort()
     scene.documents.sort()
@@ -105,7 +106,7 @@ final class ProgramRun {
   private func finish(_ followsLog: Bool) throws {
     let alice = ProgramStep.Actor(person: .alice, program: 0)
     for slot in world.slots.keys.sorted() { try perform(ProgramStep(alice, .close, ["\(slot)"])) }
-    for name in ProgramWorld.people where name != .alice {
+    for name in ProgramWorld.people {
       try perform(ProgramStep(.init(person: name, program: 2), .look))
     }
     try checkSound()
@@ -173,7 +174,7 @@ final class ProgramRun {
       do {
         found = try world.read(peek.reader)
       } catch let error as SheafError {
-        let mayLose = peek.account != world.accounts[.alice]
+        let mayLose = try world.library.store.read { try $0.item(peek.item) }?.owner != peek.account
         if mayLose, [.accessDenied, .notFound].contains(error.kind) { continue }
         found = "\(error)"
       }
@@ -299,9 +300,9 @@ final class ProgramRun {
     return slot
   }
 
-  private func noteWrite(_ slot: ProgramWorld.OpenSlot, written: String = "") {
+  private func noteWrite(_ slot: ProgramWorld.OpenSlot, written: String = "", appends: Bool = false) {
     promises.wrote(
-      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", written: written,
+      slot, world.account(slot.actor), world.contents(slot.handle) ?? "", written: written, appends: appends,
       by: world.process(slot.actor))
   }
 
@@ -318,7 +319,7 @@ final class ProgramRun {
     if let number = world.slots.first(where: { $0.value.handle == slot.handle })?.key {
       world.slots[number]?.known = Int64(contents.utf8.count)
     }
-    noteWrite(slot, written: text)
+    noteWrite(slot, written: text, appends: appends)
     saves.wrote(contents, over: former, appends: appends, slot, world)
   }
 

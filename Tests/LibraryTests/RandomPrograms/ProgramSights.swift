@@ -6,13 +6,16 @@ import SheafModel
 ///
 /// Contents that were current while their document was in a share, and versions that came while it was, are its
 /// participants' to see for as long as the sharing goes on, whenever they joined. What was current only before is
-/// nobody's but the owner's and the writer's. An item is known to them once it was there, deleted or not.
+/// nobody's but the owner's and the writer's. An item is known to them once it was there, deleted or not. Who gave
+/// something away may know what it held while it was theirs.
 struct ProgramSights {
   private var contents: [ProgramSnapshot.Sharing: Set<String>] = [:]
   private var items: [ProgramSnapshot.Sharing: Set<String>] = [:]
   /// The sharings of which an account was ever a member.
   private var joined: [Int64: Set<ProgramSnapshot.Sharing>] = [:]
   private var authors: [Int64: Set<String>] = [:]
+  /// What was an account's own: items, and the texts that they held then.
+  private var owned: [Int64: (items: Set<String>, texts: Set<String>)] = [:]
   /// The sharings in which documents were that are among the deleted.
   private var lost: [String: ProgramSnapshot.Sharing] = [:]
 
@@ -21,6 +24,8 @@ struct ProgramSights {
       for account in accounts { joined[account, default: []].insert(sharing) }
     }
     for (id, document) in after.items {
+      owned[document.row.owner, default: ([], [])].items.insert(document.row.uuid.text)
+      owned[document.row.owner, default: ([], [])].texts.formUnion(document.texts.values)
       for version in document.versions {
         authors[version.author, default: []].insert(document.texts[version.number] ?? "")
       }
@@ -54,7 +59,7 @@ struct ProgramSights {
   }
 
   private func mayRead(_ account: Int64, _ text: String) -> Bool {
-    text.isEmpty || authors[account]?.contains(text) ?? false
+    text.isEmpty || authors[account]?.contains(text) ?? false || owned[account]?.texts.contains(text) ?? false
       || (joined[account] ?? []).contains { contents[$0]?.contains(text) ?? false }
   }
 
@@ -65,7 +70,8 @@ struct ProgramSights {
   }
 
   func check(_ account: Int64, sees item: String, as what: String, _ snapshot: ProgramSnapshot) throws {
-    guard (joined[account] ?? []).contains(where: { items[$0]?.contains(item) ?? false }) else {
+    let isKnown = owned[account]?.items.contains(item) ?? false
+    guard isKnown || (joined[account] ?? []).contains(where: { items[$0]?.contains(item) ?? false }) else {
       let path = snapshot.items.values.first { $0.row.uuid.text == item }?.path ?? item
       throw Violation(rule: "nobody learns of what was before", what: "account \(account) sees \(path) as \(what)")
     }

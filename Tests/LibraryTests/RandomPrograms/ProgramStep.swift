@@ -12,6 +12,8 @@ struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
     case rename, exchange, link, unlink, mkdir, rmdir
     /// Commands.
     case recover, share, unshare, invite, remove, leave, label, restore, resolve, purge, purgeVersion
+    /// `give PATH PERSON`: offers what an account has to another one, which accepts it.
+    case give
     /// `takeOut FOLDER NAME PATH`: renames what was deleted from a folder out of its `.deleted`.
     case takeOut
     /// `goBack FOLDER MILLISECONDS`: makes the folder what it was that long ago.

@@ -6,7 +6,7 @@ import SheafStore
 @testable import SheafLibrary
 
 /// A library in which a random program's steps are done: what belongs to the people lies in `Documents` of alice, and
-/// every path of a step is relative to that, whoever does it.
+/// every path of a step is relative to that, whoever does it. What was given to bob lies below `@bob`.
 ///
 /// Nothing happens but by steps: the library has no threads of its own, and the clock moves a little with each step.
 final class ProgramWorld {
@@ -71,10 +71,25 @@ final class ProgramWorld {
 
   // MARK: - Paths
 
+  /// Whose `Documents` a path begins in, and its names below that.
+  static func parts(_ path: String) -> (owner: People.Name, names: ArraySlice<String>) {
+    let names = path.split(separator: "/").map(String.init)
+    guard let first = names.first, first.hasPrefix("@"), let owner = People.Name(rawValue: String(first.dropFirst()))
+    else { return (.alice, names[...]) }
+    return (owner, names.dropFirst())
+  }
+
+  /// The path of what lies at a place in somebody's `Documents`.
+  func path(_ path: String, of owner: Int64) -> String {
+    guard let name = accounts.first(where: { $0.value == owner })?.key, name != .alice else { return path }
+    return path.isEmpty ? "@\(name.rawValue)" : "@\(name.rawValue)/\(path)"
+  }
+
   /// The inode at a path; nil where there is none.
   func find(_ path: String) -> Int64? {
-    guard var ino = try? library.documents(of: People.Name.alice.handle) else { return nil }
-    for name in path.split(separator: "/") {
+    let (owner, names) = Self.parts(path)
+    guard var ino = try? library.documents(of: owner.handle) else { return nil }
+    for name in names {
       guard let found = try? library.lookup(ino, Array(name.utf8), .library) else { return nil }
       ino = found.ino
     }
@@ -93,19 +108,18 @@ final class ProgramWorld {
 
   /// The path as its person names it in a command: below the entry of `Shared` by which they see it.
   func commandPath(_ path: String, _ actor: ProgramStep.Actor) throws -> ItemPath {
-    if actor.person == .alice {
-      return try ItemPath(account: actor.person.handle, path.isEmpty ? "Documents" : "Documents/" + path)
+    let (owner, parts) = Self.parts(path)
+    if actor.person == owner {
+      return try ItemPath(account: owner.handle, (["Documents"] + parts).joined(separator: "/"))
     }
-    let owner = accounts[.alice] ?? 0
-    let parts = path.split(separator: "/").map(String.init)
-    let entries = try library.sharedEntries(account(actor), owner: owner)
+    let entries = try library.sharedEntries(account(actor), owner: accounts[owner] ?? 0)
     for count in stride(from: parts.count, to: 0, by: -1) {
-      guard let ino = find(parts.prefix(count).joined(separator: "/")),
+      guard let ino = find(self.path(parts.prefix(count).joined(separator: "/"), of: accounts[owner] ?? 0)),
         let entry = entries.first(where: { $0.ino == ino })
       else { continue }
       let rest = parts.dropFirst(count).map { "/" + $0 }.joined()
       let name = String(decoding: entry.name, as: UTF8.self)
-      return try ItemPath(account: actor.person.handle, "Shared/\(People.Name.alice.handle)/\(name)\(rest)")
+      return try ItemPath(account: actor.person.handle, "Shared/\(owner.handle)/\(name)\(rest)")
     }
     throw SheafError(.notFound, subject: path)
   }

@@ -17,6 +17,8 @@ import SheafModel
 struct PromisedContents {
   struct Promise {
     var kept: Set<String>
+    /// What was only appended, and may end whatever others saved meanwhile; empty where something else was done, too.
+    var appended: String
     let action: String
   }
 
@@ -27,6 +29,8 @@ struct PromisedContents {
     var text = ""
     /// What was written last; empty where the file was emptied.
     var last = ""
+    /// All that was written, if it was only appended.
+    var appended: String? = ""
     /// What the account had in the file since then, before others saved.
     var former: Set<String> = []
     /// The promise that its later saves renew.
@@ -77,9 +81,12 @@ struct PromisedContents {
 
   /// Notes that a handle changed a file, whose account has `text` in it now.
   ///
-  /// - Parameter written: What it wrote; empty where it emptied the file.
+  /// - Parameters:
+  ///   - written: What it wrote; empty where it emptied the file.
+  ///   - appends: Whether it appended that.
   mutating func wrote(
-    _ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, written: String, by process: Int32
+    _ slot: ProgramWorld.OpenSlot, _ account: Int64, _ text: String, written: String, appends: Bool,
+    by process: Int32
   ) {
     let key = Key(ino: slot.ino, account: account)
     if let replacer = replacers[slot.ino], replacedWork[key] != nil || replacer != process && !text.isEmpty {
@@ -97,9 +104,14 @@ struct PromisedContents {
     sessions[key]?.closedBy = nil
     sessions[key]?.lastWriter = written.isEmpty ? nil : (slot.handle, process)
     sessions[key]?.last = written
+    let appended = sessions[key]?.appended
+    sessions[key]?.appended = appends ? appended.map { $0 + written } : nil
     sessions[key]?.former = []
     sessions[key]?.text = text
-    if let promise = sessions[key]?.promise { promises[promise]?.kept.insert(text) }
+    if let promise = sessions[key]?.promise {
+      promises[promise]?.kept.insert(text)
+      promises[promise]?.appended = sessions[key]?.appended ?? ""
+    }
   }
 
   /// Notes what an account has in a file now. Where it only appended, that was appended again to what another account
@@ -128,7 +140,8 @@ struct PromisedContents {
     sessions[key]?.promise = nil
     guard !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: session.former.union([text]), action: action)
+    promises[count] = Promise(
+      kept: session.former.union([text]), appended: session.appended ?? "", action: action)
     byInode[ino, default: []].append(count)
     sessions[key]?.promise = count
     if handle != nil, lives[ino]?.savedSince == nil { lives[ino]?.savedSince = time }
@@ -143,7 +156,7 @@ struct PromisedContents {
     // It is kept in the account's `Documents`, as `NAME (not saved)`.
     guard let text = replacedWork.removeValue(forKey: key), !text.isEmpty else { return }
     count += 1
-    promises[count] = Promise(kept: [text], action: action)
+    promises[count] = Promise(kept: [text], appended: "", action: action)
   }
 
   /// Notes that a program gave a document's name to another file, and what had it lives on for those who have it open.
@@ -266,6 +279,7 @@ struct PromisedContents {
     for (_, promise) in promises.sorted(by: { $0.key < $1.key })
     where !promise.kept.contains("") && promise.kept.isDisjoint(with: contents)
       && promise.kept.isDisjoint(with: purged)
+      && (promise.appended.isEmpty || !contents.union(purged).contains { $0.hasSuffix(promise.appended) })
     {
       throw Violation(
         rule: "closed contents are in some version",

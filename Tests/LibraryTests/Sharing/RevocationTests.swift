@@ -37,6 +37,30 @@ struct RevocationTests {
     }
   }
 
+  /// Deleting what is shared ends access at once, with what somebody has open in it.
+  @Test func whatIsWrittenWhenTheShareIsDeletedIsKeptAtOnce() throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/plans")
+        try alice.save("Documents/plans/log", "one\n")
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let door = try library.observe(account: library.number(of: People.Name.bob.handle)) { _ in }
+      defer { library.endObserving(door) }
+      let handle = try people.as(.bob) { (bob) throws in
+        let handle = try bob.open("Shared/alice@example.com/plans/log", O_WRONLY | O_APPEND)
+        try people.as(.alice) { try $0.unlink("Documents/plans/log") }
+        try bob.write(handle, "bob\n", at: 4)
+        return handle
+      }
+      try people.as(.alice) { try $0.rmdir("Documents/plans") }
+      #expect(try people.as(.bob) { try $0.names("Documents") } == ["log (not saved)"])
+      try people.as(.bob) { (bob) throws in expect(.accessDenied) { try bob.close(handle) } }
+      #expect(try people.as(.bob) { try $0.read("Documents/log (not saved)") } == "one\nbob\n")
+    }
+  }
+
   /// A file that never had a name is nobody's to find: it goes with its program, as on a local disk.
   @Test func nothingIsKeptOfAFileThatWasNeverLinked() throws {
     try People.story { people in
