@@ -164,7 +164,7 @@ extension AccountFileSystem {
     try library.write(
       handle.rawValue, at: offset, data, appends: origin.openFlags.appends && !origin.isWriteBack,
       isWriteBack: origin.isWriteBack, by: caller.uid != 0 && !origin.isWriteBack ? credentials(caller) : nil,
-      clearsCapability: direct != nil)
+      thread: origin.isWriteBack ? 0 : caller.pid, clearsCapability: direct != nil)
     guard let direct else { return }
     directWrites.wrote(direct)
     if origin.openFlags.synchronizes { try library.fsync(direct) }

@@ -668,7 +668,7 @@ final class ReplicaEngine: Sendable {
     try await call { library, _ in
       try bytes.withUnsafeReadableBytes {
         try library.write(
-          handle, at: offset, $0, appends: false, isWriteBack: false, by: nil, clearsCapability: false)
+          handle, at: offset, $0, appends: false, isWriteBack: false, by: nil, thread: 0, clearsCapability: false)
       }
     }
   }

@@ -65,6 +65,78 @@ import Testing
     }
   }
 
+  /// A program that takes its own file away, or replaces it, while it has it open and has written to it, is told nothing
+  /// of that by close(2): in its owner's mount, and in a participant's.
+  @Test func whoTakesTheirOwnFileAwayClosesIt() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; echo one >"$ALICE/Documents/plans/doc.txt"
+        invite "$ALICE/Documents/plans" bob edit
+        for folder in "$ALICE/Documents/plans" "$BOB/Shared/alice@example.com/plans"; do
+          python3 - "$folder" <<'END'
+        import os, sys
+        os.chdir(sys.argv[1])
+        def new(path, text):
+            with open(path, "w") as file: file.write(text)
+        for name in ["scratch.tmp", "report.txt"]:
+            for way in ["unlink", "rename"]:
+                file = os.open(name, os.O_RDWR | os.O_CREAT)
+                os.write(file, b"x")
+                if way == "unlink": os.unlink(name)
+                else:
+                    new("new.txt", "n")
+                    os.rename("new.txt", name)
+                os.close(file)
+                if way == "rename": os.unlink(name)
+        file = os.open("doc.txt", os.O_RDWR | os.O_TRUNC)
+        new("n.txt", "n")
+        os.rename("n.txt", "doc.txt")
+        os.write(file, b"x")
+        os.close(file)
+        END
+        done
+        """)
+    }
+  }
+
+  /// A program writes to a file that another one opened and passed on to it, after that one replaced the file.
+  @Test(arguments: ["inherited", "passed"]) func whatIsWrittenThroughAPassedFileIsKept(_ way: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; echo one >doc.txt
+        python3 - \(way) <<'END'
+        import array, os, socket, sys
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        file = os.open("doc.txt", os.O_RDWR) if sys.argv[1] == "inherited" else None
+        child = os.fork()
+        if child == 0:
+            _, rights, _, _ = theirs.recvmsg(1, 4096)
+            for _, _, each in rights: file = int.from_bytes(each, sys.byteorder)
+            theirs.recv(1)
+            os.write(file, b"late")
+            os.close(file)
+            os._exit(0)
+        rights = []
+        if file is None:
+            file = os.open("doc.txt", os.O_RDWR)
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file]))]
+        ours.sendmsg([b"1"], rights)
+        with open("new.txt", "w") as new: new.write("two")
+        os.rename("new.txt", "doc.txt")
+        os.close(file)
+        ours.send(b"2")
+        sys.exit(os.waitpid(child, 0)[1])
+        END
+        same "$(cat doc.txt)" two
+        # The kernel tells of the last close after it has returned.
+        until [ -f "doc (not saved).txt" ]; do sleep 0.05; done
+        same "$(cat "doc (not saved).txt")" late
+        """)
+    }
+  }
+
   /// Each keeps its file open for longer than autosave waits.
   @Test func programsOfTwoPeopleKeepOneLog() throws {
     try withSharedMounts { mounts in

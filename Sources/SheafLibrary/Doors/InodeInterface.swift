@@ -64,7 +64,7 @@ package protocol InodeInterface: AnyObject, Sendable {
   func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int
   func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool,
-    isWriteBack: Bool, by writer: Caller?, clearsCapability: Bool
+    isWriteBack: Bool, by writer: Caller?, thread: Int32, clearsCapability: Bool
   ) throws
   func flush(_ handle: UInt64) throws
   func fsync(_ ino: Int64) throws

@@ -135,12 +135,13 @@ extension Library {
   ///   - appends: whether the end counts instead, which may not be where a mount's kernel takes it to be.
   ///   - isWriteBack: whether a kernel writes back what a mapping changed.
   ///   - writer: the caller whose write clears set-id bits (inode(7)); nil for root and for the kernel.
+  ///   - thread: the thread that writes; 0 if it is not known.
   ///   - clearsCapability: whether `security.capability` goes, too, as the kernel sees to by itself for what it has
   ///     pages of.
   /// - Throws: `noSpace` before anything is written; `tooLarge`, `badDescriptor`.
   package func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool = false,
-    isWriteBack: Bool = false, by writer: Caller? = nil, clearsCapability: Bool = false
+    isWriteBack: Bool = false, by writer: Caller? = nil, thread: Int32 = 0, clearsCapability: Bool = false
   ) throws {
     if !isWriteBack { collectMapped(offset, appends ? nil : Int64(data.count), of: handle) }
     let full: Int64? = try locked {
@@ -155,7 +156,7 @@ extension Library {
       try clearPrivileges(of: inode, changedBy: draft.account, from: file.door)
       let time = clock()
       let basis: ChangeBasis = isWriteBack ? .mapping : appends ? .end : .reading
-      try beginSession(inode, draft, handle: handle, basis: basis, at: time)
+      try beginSession(inode, draft, handle: handle, basis: basis, thread: thread, at: time)
       // Where that ended the session before, the contents may be what somebody else saved: their end is looked at now.
       let start = appends ? draft.working?.size ?? 0 : offset
       guard start <= last else { throw SheafError(.tooLarge) }

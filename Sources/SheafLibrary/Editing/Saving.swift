@@ -41,9 +41,11 @@ extension Library {
   ///   - basis: the contents on which the change through `handle` is based.
   ///   - caller: the caller that truncates the document by its name; nil for a change through `handle`, and for one by
   ///     the library.
+  ///   - thread: the thread that makes the change through `handle`, which another program may have opened; 0 if it is
+  ///     not known.
   func beginSession(
     _ inode: Inode, _ draft: Draft, handle: UInt64?, basis: ChangeBasis = .reading, by caller: Caller? = nil,
-    at time: Timestamp
+    thread: Int32 = 0, at time: Timestamp
   ) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
       session.writers.values.allSatisfy(\.isFlushed), session.dirtySince == nil
@@ -89,7 +91,7 @@ extension Library {
         saver: file.map { saver($0.process, after: writer) } ?? .unknown,
         onlyAppends: basis == .end && writer?.onlyAppends ?? true)
     }
-    if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file) }
+    if inode.isOrphan, let file = handle.flatMap({ files[$0] }) { noteReplacedWork(through: file, by: thread) }
     if draft.session?.dirtySince == nil { draft.session?.dirtySince = time }
     draft.session?.lastWrite = time
     sessions.insert(inode)

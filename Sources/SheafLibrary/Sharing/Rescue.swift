@@ -152,9 +152,12 @@ extension Library {
 
   /// Notes that what is written through `file`, whose inode lost its name, is the work of another program than the one
   /// that replaced it.
-  func noteReplacedWork(through file: OpenFile) {
+  ///
+  /// - Parameter thread: The thread that writes; 0 if it is not known, so that it counts as the program that opened the
+  ///   file.
+  func noteReplacedWork(through file: OpenFile, by thread: Int32) {
     guard !file.draft.hasReplacedWork, let replacer = file.inode.replacer else { return }
-    file.draft.hasReplacedWork = file.process != replacer
+    file.draft.hasReplacedWork = (thread == 0 ? file.process : Caller.process(of: thread)) != replacer
   }
 
   /// `name` with a mark before its extension.

@@ -192,13 +192,15 @@ extension Library {
     let share =
       shares.isLeaving(inode.ino)
       ? nil : try inode.row.item.flatMap { shares.active($0) } ?? share(ofFolder: inode.row.parent)
+    let account = change.caller.account
     change.whenRecorded { [self] in
       sessions.removeKept(inode.ino)
       inode.orphanXattrs = Dictionary(uniqueKeysWithValues: xattrs.map { ($0.name, $0.value) })
       inode.xattrSpace = xattrs.reduce(into: XattrSpace()) { $0.add($1.name, valueBytes: $1.value.count) }
       inode.orphanShare = share?.row.item
       for draft in inode.drafts {
-        if draft !== inode.own, draft.isEdited { noteLostChanges(of: draft) }
+        // Whoever takes the file away knows that what they have open goes with it.
+        if draft !== inode.own, draft.isEdited, draft.account != account { noteLostChanges(of: draft) }
         shareChunks(of: draft)
         draft.working?.area?.abandon()
         discardUnsaved(draft)

@@ -141,6 +141,11 @@ struct Mending {
       try set(
         "UPDATE accounts SET handle = ?, name = ? WHERE id = ?", "account-\(id)@\(Self.handleDomain)", "\(id)", id)
     }
+    let elsewhere = try rows.all(
+      "SELECT id, shown FROM accounts WHERE hub IS NOT NULL", decode: { (try $0[0] as Int64, try $0[1] as String?) }
+    ).filter { _, shown in shown.flatMap { try? AccountHandle($0) } == nil }.map(\.0)
+    for id in elsewhere { try set("UPDATE accounts SET hub = NULL, shown = NULL, person = NULL WHERE id = ?", id) }
+    note(elsewhere.map { "account \($0)" }, "has lost who it is at a hub, and is an account of this library now")
     let missing = try numbers(
       "SELECT DISTINCT owner FROM inodes WHERE owner > 0 AND owner NOT IN (SELECT id FROM accounts) ORDER BY owner")
     for id in missing {
