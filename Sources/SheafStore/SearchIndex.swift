@@ -94,6 +94,32 @@ package final class SearchIndex: Sendable {
       ?? false
   }
 
+  private static let tables = """
+    CREATE TABLE mark (library TEXT NOT NULL) STRICT;
+    CREATE TABLE documents (
+      item INTEGER PRIMARY KEY, number INTEGER NOT NULL, time INTEGER NOT NULL, open INTEGER NOT NULL,
+      bytes INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX documents_bytes ON documents (bytes) WHERE bytes > 0;
+    CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0);
+    """
+
+  /// Looks whether an index has its own tables, and nothing that SQLite would run with their statements.
+  ///
+  /// - Throws: `corrupt`.
+  private static func requireSchema(of database: Database) throws {
+    func entries(_ database: Database) throws -> [SchemaCheck.Entry] {
+      try GRDB.Row.fetchAll(database, sql: "SELECT type, name, tbl_name, sql FROM sqlite_schema").map { row in
+        SchemaCheck.Entry(type: row[0], name: row[1], table: row[2], sql: row[3])
+      }
+    }
+    let expected = try DatabaseQueue().write { database in
+      try database.execute(sql: tables)
+      return Set(try entries(database))
+    }
+    guard SchemaCheck.foreign(try entries(database), expected) == nil else { throw SheafError(.corrupt) }
+  }
+
   private static func open(
     _ path: String, _ library: (path: String, id: String)
   ) throws(SheafError) -> DatabaseQueue {
@@ -106,6 +132,7 @@ package final class SearchIndex: Sendable {
         try $0.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY")
       }
       let database = try DatabaseQueue(path: path, configuration: configuration)
+      try database.read(requireSchema)
       try database.write { database in
         if try Int32.fetchOne(database, sql: "PRAGMA application_id") != applicationID {
           try database.execute(sql: "PRAGMA application_id = \(applicationID)")
@@ -118,13 +145,7 @@ package final class SearchIndex: Sendable {
         try database.execute(
           sql: """
             DROP TABLE IF EXISTS mark; DROP TABLE IF EXISTS documents; DROP TABLE IF EXISTS texts;
-            CREATE TABLE mark (library TEXT NOT NULL) STRICT;
-            CREATE TABLE documents (
-              item INTEGER PRIMARY KEY, number INTEGER NOT NULL, time INTEGER NOT NULL, open INTEGER NOT NULL,
-              bytes INTEGER NOT NULL
-            ) STRICT;
-            CREATE INDEX documents_bytes ON documents (bytes) WHERE bytes > 0;
-            CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2', columnsize = 0);
+            \(tables)
             """)
         try database.execute(sql: "INSERT INTO mark (library) VALUES (?)", arguments: [mark])
       }

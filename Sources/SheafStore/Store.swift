@@ -118,9 +118,14 @@ package final class Store: Sendable {
     to path: String, _ reserve: Reserve, _ working: WorkingFile
   ) throws(SheafError) -> (DatabasePool, DatabaseQueue, Writer) {
     try storeErrors(path) {
-      let recovered = try CrashRecovery.run(
-        path: path, recordPath: path + recordSuffix, workingPath: working.path, busySeconds: busySeconds)
-      defer { recovered?.close() }
+      // It is closed once others are open: closing the last one removes SQLite's log, and on a full disk there may be no
+      // room to make it anew.
+      let first = try Connection(path: path)
+      defer { first.close() }
+      sqlite3_busy_timeout(first.handle, Int32(busySeconds * 1000))
+      try first.execute(Store.pragmas)
+      try SchemaCheck.require(first, path)
+      try CrashRecovery.run(first, path: path, recordPath: path + recordSuffix, workingPath: working.path)
       let pool = try DatabasePool(path: path, configuration: Self.configuration(for: path))
       try Migrator.migrate(pool, path: path)
       var configuration = Configuration()
@@ -167,6 +172,7 @@ package final class Store: Sendable {
   // NORMAL: the log is synced before a checkpoint and by sync(), not at each commit; rule 3 needs no more. FAST:
   // freeing a chunk must not write its pages once more, for which a full disk has no room.
   static let pragmas = """
+    PRAGMA trusted_schema = OFF;
     PRAGMA synchronous = NORMAL;
     PRAGMA wal_autocheckpoint = 0;
     PRAGMA journal_size_limit = 16777216;

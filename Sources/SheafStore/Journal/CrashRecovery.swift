@@ -10,16 +10,8 @@ enum CrashRecovery {
   ///
   /// Before the file is migrated: the statements are those of its format.
   ///
-  /// - Returns: A connection to close once others are open: closing the last one removes SQLite's log, and on a full
-  ///   disk there may be no room to make it anew. Nil if there was nothing to do.
-  static func run(
-    path: String, recordPath: String, workingPath: String, busySeconds: Int
-  ) throws -> Connection? {
-    guard access(recordPath, F_OK) == 0 || errno != ENOENT else { return nil }
-    let connection = try Connection(path: path)
-    sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
-    try connection.execute(Store.pragmas)
-    guard let last = try connection.lastChange() else { return connection }
+  static func run(_ connection: Connection, path: String, recordPath: String, workingPath: String) throws {
+    guard access(recordPath, F_OK) == 0 || errno != ENOENT, let last = try connection.lastChange() else { return }
     connection.restrictToRows()
     // Bytes that the disk lost end the prefix of changes that is left.
     let changes = try ChangeRecorder.read(path: recordPath, after: last)
@@ -34,7 +26,6 @@ enum CrashRecovery {
     // The last process may have written bytes that the disk does not have.
     try sync(workingPath)
     if access(WALFile.path(of: path), F_OK) == 0 { try WALFile(of: path).secure() }
-    return connection
   }
 
   /// The path under which a record is kept if SQLite refused one of its changes.

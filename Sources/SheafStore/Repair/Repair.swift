@@ -92,11 +92,14 @@ extension Store {
   ) throws -> [String] {
     var losses: [String] = []
     try TableList.mend(copy)
-    if access(copy + recordSuffix, F_OK) == 0 {
-      do {
-        try CrashRecovery.run(
-          path: copy, recordPath: copy + recordSuffix, workingPath: copy + workingSuffix, busySeconds: 5)?.close()
-      } catch {
+    do {
+      let first = try Connection(path: copy)
+      defer { first.close() }
+      try first.execute(pragmas)
+      try SchemaCheck.removeForeign(first)
+      try CrashRecovery.run(first, path: copy, recordPath: copy + recordSuffix, workingPath: copy + workingSuffix)
+    } catch {
+      if access(copy + recordSuffix, F_OK) == 0 {
         losses.append("the changes of the last moments, which are in \(path)\(recordSuffix)")
       }
     }
