@@ -116,7 +116,8 @@ struct Sheaf: AsyncParsableCommand {
     } else if let hint {
       StandardError.write(hint)
     } else {
-      exit(withError: error)
+      let message = RawArguments.readable(fullMessage(for: error).escapingControls(of: arguments))
+      if !message.isEmpty { StandardError.write(message + "\n") }
     }
     Glibc.exit(code.rawValue)
   }

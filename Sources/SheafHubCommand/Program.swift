@@ -49,7 +49,11 @@ struct SheafHubCommand: AsyncParsableCommand {
     } catch let error as HubStoreError {
       fail(describe(error))
     } catch {
-      exit(withError: error)
+      let code = exitCode(for: error)
+      guard code != .success else { exit(withError: error) }
+      let message = fullMessage(for: error).escapingControls(of: CommandLine.arguments)
+      if !message.isEmpty { FileHandle.standardError.write(Data((message + "\n").utf8)) }
+      Glibc.exit(code.rawValue)
     }
   }
 

@@ -25,6 +25,17 @@ extension String {
     return String(result)
   }
 
+  /// A message of several lines about a program's arguments, with their control characters made visible, the ends of lines
+  /// in them too: names of files are other people's text.
+  package func escapingControls(of arguments: [String]) -> String {
+    var message = self
+    for argument in Set(arguments) where argument.unicodeScalars.contains(where: \.isControl) {
+      message = message.replacing(argument, with: argument.escapingControls)
+    }
+    return message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).escapingControls }
+      .joined(separator: "\n")
+  }
+
   /// The text with control characters made visible and its length bounded, fit for an error of one line.
   package var printable: String {
     let start = String(unicodeScalars.prefix(200)).escapingControls

@@ -206,13 +206,15 @@ enum CheckRules {
     ),
   ]
 
+  /// Accounts that have no `Documents`.
+  static let withoutDocuments = """
+    SELECT id, documents FROM accounts a WHERE NOT EXISTS (
+      SELECT 1 FROM inodes WHERE ino = a.documents AND parent = 0 AND owner = a.id AND mode & 61440 = 16384)
+    """
+
   private static let accounts: [(rule: String, sql: String)] = [
     (
-      "an account's Documents is a folder of its own",
-      """
-      SELECT id, documents FROM accounts a WHERE NOT EXISTS (
-        SELECT 1 FROM inodes WHERE ino = a.documents AND parent = 0 AND owner = a.id AND mode & 61440 = 16384)
-      """
+      "an account's Documents is a folder of its own", withoutDocuments
     ),
     (
       "only an account's Documents has no folder above it",

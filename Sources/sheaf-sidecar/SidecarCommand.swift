@@ -93,12 +93,19 @@ struct SidecarCommand: AsyncParsableCommand {
         try command.run()
       }
     } catch let error as any Error & CustomStringConvertible where error is SheafError || error is HubFailure {
-      let line = "sheaf-sidecar: \(error)\n"
-      _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+      report("sheaf-sidecar: \(error)")
       Glibc.exit(1)
     } catch {
-      exit(withError: error)
+      let code = exitCode(for: error)
+      guard code != .success else { exit(withError: error) }
+      let message = fullMessage(for: error).escapingControls(of: CommandLine.arguments)
+      if !message.isEmpty { report(message) }
+      Glibc.exit(code.rawValue)
     }
+  }
+
+  private static func report(_ message: String) {
+    _ = (message + "\n").withCString { write(STDERR_FILENO, $0, strlen($0)) }
   }
 
   func run() async throws {

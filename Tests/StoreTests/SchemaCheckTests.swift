@@ -13,7 +13,7 @@ struct SchemaCheckTests {
     ("settings", "DROP TABLE settings; CREATE VIEW settings AS SELECT 'library' AS key, 'x' AS value"),
     ("everything", "CREATE VIEW everything AS SELECT * FROM items"),
     ("heavy", "CREATE INDEX heavy ON items (length(hex(zeroblob(created))))"),
-    ("items", "ALTER TABLE items ADD COLUMN twice GENERATED ALWAYS AS (id * 2) VIRTUAL"),
+    ("items", "ALTER TABLE items ADD COLUMN twice INTEGER GENERATED ALWAYS AS (id * 2) VIRTUAL"),
     (
       "settings",
       """

@@ -46,6 +46,20 @@ import Testing
     #expect(try program.succeed("status").contains("Domains:   one.example, two.example"))
   }
 
+  /// A shell's pattern leads to names that other people chose, and those control no terminal.
+  @Test func whatActsOnATerminalIsShownWhereArgumentsAreWrong() throws {
+    let name = "x\u{1B}]0;pwned\u{7}\u{9B}31m\u{202E}y\nz"
+    for program in [try SheafProgram.path(), try HubProgram.path(), try SheafProgram.path() + "-sidecar"] {
+      for arguments in [["status", "a", "b", name], ["--\(name)"], ["status", "--\(name)"], ["--since", name]] {
+        let output = try Command([program] + arguments).run()
+        let said = output.errorText
+        #expect(output.status == 64 && !said.isEmpty, "\(program) \(arguments): \(output)")
+        #expect(!said.unicodeScalars.contains { $0.isControl && $0 != "\n" }, "\(program) \(arguments): \(said)")
+        #expect(!said.contains("\nz"), "\(program) \(arguments): \(said)")
+      }
+    }
+  }
+
   @Test func anAddressThatIsInUseIsNamed() throws {
     let folder = try TemporaryFolder()
     defer { try? folder.remove() }
