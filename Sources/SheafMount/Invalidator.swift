@@ -153,14 +153,15 @@ final class Invalidator: Sendable {
 
 extension LibraryChange {
   /// For how many milliseconds the request that made the change waits at most until the other kernels know; nil for
-  /// writes, which come too often for that: two programs that write one page at a time would wait for each other.
+  /// writes, which come too often for that: two programs that write one page at a time would wait for each other. The
+  /// close after them waits until they are told, too.
   fileprivate var patience: Int? {
     switch self {
-    case .contents, .attributes, .appearance, .closed: nil
+    case .contents, .attributes, .appearance: nil
     case .made(let inode) where inode.place.isShared, .removed(let inode) where inode.place.isShared,
       .renamed(let inode, _, _, _) where inode.place.isShared:
       1000
-    case .made, .removed, .renamed, .saved: 20
+    case .made, .removed, .renamed, .saved, .closed: 20
     case .overwriting: 100
     case .givenAway, .sharedOwner, .access: 1000
     }

@@ -426,6 +426,33 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Somebody elsewhere of whom only the hub is known is an account of the library.
+  @Test(arguments: ["NULL", "'bob'", "'x'"]) func whoHasLostTheirHandleAtAHubIsAnAccount(_ shown: String) throws {
+    let people = try made()
+    _ = try Self.sqlite(people.library.location.path, "UPDATE accounts SET hub = 'x', shown = \(shown) WHERE id = 3")
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.accounts == 4 && report.lost.contains { $0.contains("account 3") })
+    let library = try Library.open(location) { people.clock.now }
+    #expect(try library.accounts().count == 4)
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// The error names the library, and not the folder at which it is mounted.
+  @Test(arguments: [
+    "UPDATE accounts SET documents = 99 WHERE id = 1",
+    "UPDATE accounts SET documents = -9223372036854775808 WHERE id = 1",
+    "UPDATE inodes SET mode = 2",
+  ])
+  func aLibraryWithoutDocumentsIsCorrupt(_ sql: String) throws {
+    let people = try made()
+    _ = try Self.sqlite(people.library.location.path, sql)
+    let error = #expect(throws: SheafError.self) { _ = try Library.open(people.library.location) { people.clock.now } }
+    #expect(error?.kind == .corrupt && error?.subject == people.library.location.path, "\(error as Any)")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// A row whose key is damaged is nobody else's row, and takes no other one along. An index knows the number.
   @Test(arguments: ["inodes", "items", "chunks", "versions"], [true, false])
   func aRowOfAnotherNumberIsNoOthers(_ table: String, _ hasIndex: Bool) throws {

@@ -172,7 +172,8 @@ import Testing
       try eventually("status says whose quota is used up", within: .seconds(60)) {
         try laptop.succeed("status").text.contains("quota is used up")
       }
-      try desktop.shell("echo two >> notes.md && mkdir new && echo new > new/new.md && head -c 200000 /dev/urandom > new/200k")
+      try desktop.shell(
+        "echo two >> notes.md && mkdir new && echo new > new/new.md && head -c 200000 /dev/urandom > new/200k")
       let documents = laptop.library.documents
       try eventually("what the other machine did is here", within: .seconds(60)) {
         (try? String(contentsOfFile: "\(documents)/notes.md", encoding: .utf8)) == "one\ntwo\n"

@@ -108,7 +108,8 @@ struct ProgramGenerator {
       return .init(owner(of: what), verb, [what])
     case .give:
       let what = chance(1, of: 2) ? document(scene) : pick(scene.folders + ["team"])
-      let person = owner(of: what).person == .alice ? pick(["bob", "bob", "carol"]) : pick(["alice", "alice", "carol"])
+      let other = owner(of: what).person == .alice ? "bob" : "alice"
+      let person = pick([other, other, "carol"])
       return .init(owner(of: what), verb, [what, person])
     case .leave: return .init(.init(person: pick([.bob, .carol]), program: actor.program), verb, [shared(scene)])
     case .invite:
