@@ -186,9 +186,7 @@ struct SentContents: Sendable {
 
   /// Bytes of a version's chunks that the hub does not have.
   private func missingBytes(_ reader: VersionReader, _ known: KnownExtents) async throws -> Int64 {
-    let extents = try await cut(reader, known) { _, _ in
-    } step: {
-    }
+    let extents = try await cut(reader, known, chunk: { _, _ in }, step: {})
     var lengths: [ChunkHash: Int64] = [:]
     for extent in extents { if let hash = extent.hash { lengths[hash] = extent.length } }
     return try await client.missing(Array(lengths.keys), of: scope).reduce(0) { $0 + (lengths[$1] ?? 0) }

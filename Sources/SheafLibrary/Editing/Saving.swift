@@ -346,7 +346,13 @@ extension Library {
   /// may not save it any more is shown nothing of it.
   func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
-      if other.session != nil {
+      if let session = other.session {
+        if other.writerCount == 0, session.dirtySince == nil, !session.isKept {
+          // All of it was closed and saved, and waited for its next writer, who begins from this now.
+          other.session?.isPassedOver = true
+          finish(inode, other)
+          continue
+        }
         let maySave = (try? mayWrite(inode, other)) ?? false
         if !maySave || !appendAgain(other, inode) { other.session?.isPassedOver = true }
       } else if other.working != nil, !other.isChanged {
@@ -526,7 +532,7 @@ extension Library {
         if try keep(inode, draft, cause: .autosave) { return }
         try makeVersion(inode, draft, cause: .autosave)
         if draft.writerCount == 0 { try endAfterClose(inode, draft) }
-      } else if draft.writerCount == 0, session.number != nil, session.dirtySince == nil, !session.isKept {
+      } else if draft.writerCount == 0, session.dirtySince == nil, !session.isKept {
         try endAfterClose(inode, draft)
       }
     } catch {

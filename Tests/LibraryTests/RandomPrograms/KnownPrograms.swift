@@ -953,5 +953,21 @@ enum KnownPrograms {
       alice.3 fsync 0
       """
     ),
+    (
+      "who emptied a document reads what others save after that",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      bob.2 open 0 team/doc trunc
+      bob.2 close 0
+      alice.1 open 0 team/doc rw
+      alice.1 append 0
+      alice.1 close 0
+      bob.0 open 0 team/doc r
+      bob.0 wait 16
+      bob.0 close 0
+      """
+    ),
   ]
 }

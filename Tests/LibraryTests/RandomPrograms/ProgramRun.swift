@@ -143,6 +143,7 @@ final class ProgramRun {
     for slot in world.slots.values { noteContents(of: slot) }
     try promises.check(after.contents)
     try checkPeeks(step)
+    try checkReaders(after, step)
     try checkVersions(before, after, step)
     sights.note(before, after, step)
     try saves.check(before, after, step)
@@ -162,6 +163,26 @@ final class ProgramRun {
           throw Violation(
             rule: "closed versions never change",
             what: "'\(step)' made version \(version.number) of \(old.path) \(now)")
+        }
+      }
+    }
+  }
+
+  /// Who has nothing open to write, and nothing to be saved, reads what is current.
+  private func checkReaders(_ after: ProgramSnapshot, _ step: ProgramStep) throws {
+    try world.library.locked {
+      for document in after.items.values where document.isLive && document.row.kind == .document {
+        for draft in world.library.inodes[document.inode.ino]?.drafts ?? []
+        where draft.writerCount == 0 && !draft.isChanged && !(draft.session?.isKept ?? false) {
+          guard var working = draft.working else { continue }
+          var bytes = [UInt8](repeating: 0, count: Int(working.size))
+          _ = try bytes.withUnsafeMutableBytes { try working.read(at: 0, into: $0, from: world.library) }
+          let text = String(decoding: bytes, as: UTF8.self)
+          guard text == document.text else {
+            throw Violation(
+              rule: "a reader reads what is current",
+              what: "'\(step)' has account \(draft.account) read \(text) in \(document.path), not \(document.text)")
+          }
         }
       }
     }
