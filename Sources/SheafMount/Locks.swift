@@ -1,3 +1,4 @@
+import Dispatch
 import Fuse
 import SheafLibrary
 import Synchronization
@@ -19,10 +20,11 @@ extension AccountFileSystem {
     reply: consuming EmptyReply
   ) {
     if lock.kind == .unlock {
+      library.saveBeforeUnlocking(account, thread: caller.pid)
       let isDone = library.locks.unlock(lock.range, .record, of: node.rawValue, by: self.owner(owner))
       return isDone ? reply.succeed() : reply.fail(.noLocks)
     }
-    set(wanted(lock, handle, owner), .record, node, waits: waits, reply)
+    set(wanted(lock, handle, owner), .record, node, waits: waits, caller, reply)
   }
 
   func flock(
@@ -31,10 +33,11 @@ extension AccountFileSystem {
   ) {
     let whole: ClosedRange<Int64> = 0...Int64.max
     if kind == .unlock {
+      library.saveBeforeUnlocking(account, thread: caller.pid)
       library.locks.unlock(whole, .flock, of: node.rawValue, by: self.owner(owner))
       return reply.succeed()
     }
-    set(wanted(FileLock(kind, whole, process: caller.pid), handle, owner), .flock, node, waits: waits, reply)
+    set(wanted(FileLock(kind, whole, process: caller.pid), handle, owner), .flock, node, waits: waits, caller, reply)
   }
 
   private func owner(_ owner: LockOwner) -> FileLocks.Owner { .init(door: door, id: owner.rawValue) }
@@ -46,18 +49,29 @@ extension AccountFileSystem {
   }
 
   private func set(
-    _ lock: FileLocks.Lock, _ family: FileLocks.Family, _ node: NodeID, waits: Bool, _ reply: consuming EmptyReply
+    _ lock: FileLocks.Lock, _ family: FileLocks.Family, _ node: NodeID, waits: Bool, _ caller: RequestContext,
+    _ reply: consuming EmptyReply
   ) {
+    let hasOthers: Bool
     do throws(Errno) {
-      try translated { try library.permitLock(lock.handle) }
+      hasOthers = try translated { try library.permitLock(lock.handle) }
     } catch {
       return reply.fail(error)
     }
+    // It may be a stronger one that becomes weaker.
+    if hasOthers, !lock.isExclusive { library.saveBeforeUnlocking(account, thread: caller.pid) }
     let locks = library.locks
     let request = locks.newRequest()
     if waits { reply.whenInterrupted { locks.interrupt(request) } }
     let answer = LateReply(reply)
-    locks.set(lock, family, of: node.rawValue, waits: waits, request: request) { answer.give($0) }
+    locks.set(lock, family, of: node.rawValue, waits: waits, request: request) { [library, account] outcome in
+      guard hasOthers, outcome == .granted else { return answer.give(outcome) }
+      // Whoever frees a lock grants it to others, and may hold locks of its own then.
+      DispatchQueue.global().async {
+        library.showSavedAfterLocking(account)
+        answer.give(outcome)
+      }
+    }
   }
 }
 

@@ -173,10 +173,14 @@ extension AccountFileSystem {
   func flush(
     _ node: NodeID, handle: FileHandle, lockOwner: UInt64, caller: RequestContext, reply: consuming EmptyReply
   ) {
-    library.locks.closed(node.rawValue, by: .init(door: door, id: lockOwner))
     reply.answer { () throws(Errno) in
-      guard Node(node).ino != nil else { return }
-      try translated { try library.flush(handle.rawValue) }
+      // What is written is there when others get the locks.
+      let saved = Result { () throws(Errno) in
+        guard Node(node).ino != nil else { return }
+        try translated { try library.flush(handle.rawValue) }
+      }
+      library.locks.closed(node.rawValue, by: .init(door: door, id: lockOwner))
+      try saved.get()
     }
   }
 

@@ -65,6 +65,70 @@ import Testing
     }
   }
 
+  /// Two people count in one database, which locks its file for each transaction: nobody's count is lost.
+  @Test(arguments: ["DELETE", "TRUNCATE", "PERSIST"]) func twoPeopleHaveADatabaseOpen(_ journal: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; invite "$ALICE/Documents/plans" bob edit
+        python3 - "$ALICE/Documents/plans" "$BOB/Shared/alice@example.com/plans" \(journal) <<'END'
+        import os, sqlite3, sys
+        folders, journal = sys.argv[1:3], sys.argv[3]
+        def connect(folder): return sqlite3.connect(f"{folder}/count.db", timeout=60, isolation_level=None)
+        first = connect(folders[0])
+        first.execute(f"pragma journal_mode={journal}")
+        first.execute("create table t(n)")
+        first.execute("insert into t values(0)")
+        first.close()
+        def count(folder):
+            base = connect(folder)
+            base.execute(f"pragma journal_mode={journal}")
+            for _ in range(100):
+                base.execute("begin immediate")
+                number = base.execute("select n from t").fetchone()[0]
+                base.execute("update t set n=?", (number + 1,))
+                base.execute("commit")
+            base.close()
+        children = []
+        for folder in folders:
+            children.append(os.fork())
+            if children[-1] == 0:
+                count(folder)
+                os._exit(0)
+        failed = [child for child in children if os.waitpid(child, 0)[1] != 0]
+        for folder in folders:
+            base = connect(folder)
+            found = base.execute("select n from t").fetchone()[0], base.execute("pragma integrity_check").fetchone()[0]
+            if failed or found != (200, "ok"): sys.exit(f"{folder}: {found}")
+        END
+        same "$(attribute conflict "$ALICE/Documents/plans/count.db" 2>/dev/null || true)" ""
+        """, limit: .seconds(240))
+    }
+  }
+
+  /// What one person writes under a lock, and has neither closed nor synced, is there for the next one who has the lock.
+  @Test(arguments: ["flock", "lockf"]) func aLockShowsWhatWasWrittenUnderIt(_ way: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/plans"; invite "$ALICE/Documents/plans" bob edit
+        echo >"$ALICE/Documents/plans/lock"; echo 0000 >"$ALICE/Documents/plans/data"
+        python3 - "$ALICE/Documents/plans" "$BOB/Shared/alice@example.com/plans" \(way) <<'END'
+        import fcntl, os, sys
+        take = getattr(fcntl, sys.argv[3])
+        files = [[os.open(f"{folder}/{name}", os.O_RDWR) for name in ["lock", "data"]] for folder in sys.argv[1:3]]
+        for number in range(1, 201):
+            lock, data = files[number % 2]
+            take(lock, fcntl.LOCK_EX)
+            found = int(os.pread(data, 4, 0))
+            if found != number - 1: sys.exit(f"{found} instead of {number - 1}")
+            os.pwrite(data, b"%04d" % number, 0)
+            take(lock, fcntl.LOCK_UN)
+        END
+        """, limit: .seconds(120))
+    }
+  }
+
   /// A program that takes its own file away, or replaces it, while it has it open and has written to it, is told nothing
   /// of that by close(2): in its owner's mount, and in a participant's.
   @Test func whoTakesTheirOwnFileAwayClosesIt() throws {

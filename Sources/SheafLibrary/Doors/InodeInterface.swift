@@ -53,7 +53,9 @@ package protocol InodeInterface: AnyObject, Sendable {
 
   // MARK: - Open files
 
-  func permitLock(_ handle: UInt64) throws
+  func permitLock(_ handle: UInt64) throws -> Bool
+  func saveBeforeUnlocking(_ account: Int64, thread: Int32)
+  func showSavedAfterLocking(_ account: Int64)
   func create(
     _ parent: Int64, _ name: [UInt8], mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64, isNew: Bool)

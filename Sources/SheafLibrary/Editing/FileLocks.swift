@@ -449,12 +449,3 @@ extension FileLocks.State {
     return false
   }
 }
-
-extension Library {
-  /// Checks that an open file may be locked: everyone who may read it may lock it.
-  ///
-  /// - Throws: `accessDenied`.
-  package func permitLock(_ handle: UInt64) throws {
-    try locked { if let file = files[handle] { try allow(.read, file) } }
-  }
-}

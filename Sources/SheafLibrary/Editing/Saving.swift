@@ -454,7 +454,7 @@ extension Library {
     try makeVersion(inode, draft, cause: cause, ends: true)
   }
 
-  private func finish(_ inode: Inode, _ draft: Draft) {
+  func finish(_ inode: Inode, _ draft: Draft) {
     shareChunks(of: draft)
     if draft.session?.isPassedOver ?? false, !draft.isChanged, !inode.isOrphan {
       // From here on the account sees what someone else saved meanwhile.
