@@ -107,12 +107,6 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
         PurgedContents(isFreed: try $0.numberSetting(PurgedContents.setting) == nil)
       )
     }
-    if let account = try store.read({ try $0.accountWithoutDocuments() }) {
-      throw SheafError(
-        .corrupt, subject: location.path,
-        reason: "has no Documents of the account \(accountTable[account]?.handle.description ?? "\(account)")",
-        advice: "run sheaf repair")
-    }
     eventObservers = EventObservers(after: numbers.event)
     chunks = Chunks(after: numbers.chunk)
     try store.read { transaction in

@@ -34,7 +34,13 @@ struct LibraryServer: Service {
         let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
         var response: Response
         do {
-          response = try await turns.take { try await responder.respond(to: request, context: context) }
+          let answer = try await turns.take { () -> Response? in
+            // Nobody waits for it any more.
+            guard channel.isActive else { return nil }
+            return try await responder.respond(to: request, context: context)
+          }
+          guard let answer else { return }
+          response = answer
         } catch let refusal as SheafError {
           response = refusal.response()
         } catch {

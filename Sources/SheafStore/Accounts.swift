@@ -59,11 +59,6 @@ extension StoreTransaction {
     }
   }
 
-  /// An account whose `Documents` is not there; nil in a sound library.
-  package func accountWithoutDocuments() throws -> Int64? {
-    try first(CheckRules.withoutDocuments + " LIMIT 1") { try $0[0] as Int64 }
-  }
-
   package func insert(_ account: AccountRow, created: Timestamp) throws {
     try run(
       """

@@ -206,15 +206,13 @@ enum CheckRules {
     ),
   ]
 
-  /// Accounts that have no `Documents`.
-  static let withoutDocuments = """
-    SELECT id, documents FROM accounts a WHERE NOT EXISTS (
-      SELECT 1 FROM inodes WHERE ino = a.documents AND parent = 0 AND owner = a.id AND mode & 61440 = 16384)
-    """
-
   private static let accounts: [(rule: String, sql: String)] = [
     (
-      "an account's Documents is a folder of its own", withoutDocuments
+      "an account's Documents is a folder of its own",
+      """
+      SELECT id, documents FROM accounts a WHERE NOT EXISTS (
+        SELECT 1 FROM inodes WHERE ino = a.documents AND parent = 0 AND owner = a.id AND mode & 61440 = 16384)
+      """
     ),
     (
       "only an account's Documents has no folder above it",

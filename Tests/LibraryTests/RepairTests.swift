@@ -448,8 +448,10 @@ struct RepairTests {
   func aLibraryWithoutDocumentsIsCorrupt(_ sql: String) throws {
     let people = try made()
     _ = try Self.sqlite(people.library.location.path, sql)
-    let error = #expect(throws: SheafError.self) { _ = try Library.open(people.library.location) { people.clock.now } }
-    #expect(error?.kind == .corrupt && error?.subject == people.library.location.path, "\(error as Any)")
+    let library = try Library.open(people.library.location) { people.clock.now }
+    let error = #expect(throws: SheafError.self) { _ = try library.documents(of: people.fixture.account) }
+    #expect(error?.kind == .corrupt && error?.subject == library.location.path, "\(error as Any)")
+    try? library.close()
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 

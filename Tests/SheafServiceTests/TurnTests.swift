@@ -114,6 +114,61 @@ struct TurnTests {
     }
   }
 
+  /// A request of a client that left while it waited for its turn is not answered, which would keep others waiting.
+  @Test func whoLeftHasNoTurn() async throws {
+    try await withSocketPath { path in
+      let answered = Mutex(0)
+      let (held, hold) = AsyncStream.makeStream(of: Void.self)
+      let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+      let router = Router()
+      router.get("v1/held") { _, _ in
+        begin.finish()
+        for await _ in held {}
+        return Response(status: .noContent)
+      }
+      router.get("v1/load") { _, _ in
+        answered.withLock { $0 += 1 }
+        return Response(status: .noContent)
+      }
+      let (running, run) = AsyncStream.makeStream(of: Void.self)
+      let turns = Turns(1, waiting: 64)
+      let server = LibraryServer(
+        responder: router.buildResponder(), builder: .http1(),
+        configuration: ServerConfiguration(address: .unixDomainSocket(path: path)), clients: ClientCount(limit: 64),
+        turns: turns, eventLoops: MultiThreadedEventLoopGroup.singleton,
+        onServerRunning: { run.finish() }, logger: Logger(label: "test"))
+      let services = ServiceGroup(configuration: .init(services: [server], logger: Logger(label: "test")))
+      let task = Task { try await services.run() }
+      for await _ in running {}
+      func request(_ name: String, ends: Bool = false) -> String {
+        "GET /v1/\(name) HTTP/1.1\r\nHost: sheaf\r\n" + (ends ? "Connection: close\r\n" : "") + "\r\n"
+      }
+      let first = try await RawConnection.open(path)
+      try await first.send(request("held", ends: true))
+      for await _ in begun {}
+      do {
+        var leaving: [RawConnection] = []
+        for _ in 0..<20 {
+          let connection = try await RawConnection.open(path)
+          try await connection.send(String(repeating: request("load"), count: 5))
+          leaving.append(connection)
+        }
+        while turns.waitingCount < 20 { await Task.yield() }
+        _ = leaving
+      }
+      let last = try await RawConnection.open(path)
+      try await last.send(request("load", ends: true))
+      while turns.waitingCount < 21 { await Task.yield() }
+      hold.finish()
+      while try await !last.firstBytes().isEmpty {}
+      while try await !first.firstBytes().isEmpty {}
+      // Of some the server may not have heard yet.
+      #expect((1...5).contains(answered.withLock { $0 }))
+      await services.triggerGracefulShutdown()
+      try await task.value
+    }
+  }
+
   /// Notes how much is read at once.
   private final class Reads: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer

@@ -206,5 +206,15 @@ extension Library {
   package func number(of handle: AccountHandle) throws -> Int64 { try locked { try ownAccount(handle).id } }
 
   /// The inode of an account's `Documents`.
-  package func documents(of handle: AccountHandle) throws -> Int64 { try locked { try ownAccount(handle).documents } }
+  package func documents(of handle: AccountHandle) throws -> Int64 {
+    try locked {
+      let ino = try ownAccount(handle).documents
+      guard (try? inode(ino).isFolder) ?? false else {
+        throw SheafError(
+          .corrupt, subject: location.path, reason: "has no Documents of the account \(handle)",
+          advice: "save what can be read into a new library: sheaf repair")
+      }
+      return ino
+    }
+  }
 }
