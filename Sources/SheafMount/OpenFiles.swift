@@ -179,7 +179,11 @@ extension AccountFileSystem {
         guard Node(node).ino != nil else { return }
         try translated { try library.flush(handle.rawValue) }
       }
-      library.locks.closed(node.rawValue, by: .init(door: door, id: lockOwner))
+      let owner = FileLocks.Owner(door: door, id: lockOwner)
+      if library.locks.holds(node.rawValue, by: owner) {
+        library.saveBeforeUnlocking(account, thread: caller.pid)
+      }
+      library.locks.closed(node.rawValue, by: owner)
       try saved.get()
     }
   }
@@ -187,6 +191,9 @@ extension AccountFileSystem {
   func release(
     _ node: NodeID, handle: FileHandle, flags: OpenFlags, caller: RequestContext, reply: consuming EmptyReply
   ) {
+    if library.locks.holds(node.rawValue, door: door) {
+      library.saveBeforeUnlocking(account, thread: caller.pid)
+    }
     library.locks.released(node.rawValue, door: door, handle: handle.rawValue)
     if listings.remove(handle) { return reply.succeed() }
     if let ino = Node(node).ino { directWrites.releases(ino, handle) }

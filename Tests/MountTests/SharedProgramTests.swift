@@ -123,7 +123,12 @@ import Testing
             found = int(os.pread(data, 4, 0))
             if found != number - 1: sys.exit(f"{found} instead of {number - 1}")
             os.pwrite(data, b"%04d" % number, 0)
-            take(lock, fcntl.LOCK_UN)
+            if number % 3: take(lock, fcntl.LOCK_UN)
+            else:
+                # The lock goes with the file, while the other one stays open.
+                path = os.readlink(f"/proc/self/fd/{lock}")
+                os.close(lock)
+                files[number % 2][0] = os.open(path, os.O_RDWR)
         END
         """, limit: .seconds(120))
     }

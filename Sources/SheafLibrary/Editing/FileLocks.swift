@@ -227,6 +227,20 @@ package final class FileLocks: Sendable {
     state.withLock { $0.first(against: lock, at: Place(file: file, family: .record)) }
   }
 
+  /// Whether an owner holds a record lock of a file.
+  package func holds(_ file: UInt64, by owner: Owner) -> Bool {
+    if isEmpty { return false }
+    return state.withLock { $0.tables[Place(file: file, family: .record)]?.held.owners.contains(owner) ?? false }
+  }
+
+  /// Whether somebody holds a lock of a file by a door.
+  package func holds(_ file: UInt64, door: Int) -> Bool {
+    if isEmpty { return false }
+    return state.withLock { state in
+      Self.places(of: file).contains { !state.holders(at: $0, door).isEmpty }
+    }
+  }
+
   // MARK: - Ending
 
   /// A process closed a descriptor of the file: its records go, whatever descriptor they were set through (fcntl(2)).

@@ -347,7 +347,7 @@ extension Library {
   func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if let session = other.session {
-        if other.writerCount == 0, session.dirtySince == nil, !session.isKept {
+        if session.dirtySince == nil, !session.isKept, session.writers.values.allSatisfy(\.isFlushed) {
           // All of it was closed and saved, and waited for its next writer, who begins from this now.
           other.session?.isPassedOver = true
           finish(inode, other)

@@ -969,5 +969,19 @@ enum KnownPrograms {
       bob.0 close 0
       """
     ),
+    (
+      "who has a document open, and closed all that they wrote, reads what others save",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      bob.0 open 0 team/doc rw
+      bob.2 open 1 team/doc trunc
+      bob.2 write 1
+      bob.2 close 1
+      alice.1 save team/doc
+      bob.0 read 0
+      """
+    ),
   ]
 }

@@ -168,12 +168,14 @@ final class ProgramRun {
     }
   }
 
-  /// Who has nothing open to write, and nothing to be saved, reads what is current.
+  /// Who has closed all that they wrote reads what is current.
   private func checkReaders(_ after: ProgramSnapshot, _ step: ProgramStep) throws {
     try world.library.locked {
       for document in after.items.values where document.isLive && document.row.kind == .document {
         for draft in world.library.inodes[document.inode.ino]?.drafts ?? []
-        where draft.writerCount == 0 && !draft.isChanged && !(draft.session?.isKept ?? false) {
+        where !draft.isChanged && draft.session.map({ session in
+          session.dirtySince == nil && !session.isKept && session.writers.values.allSatisfy(\.isFlushed)
+        }) ?? true {
           guard var working = draft.working else { continue }
           var bytes = [UInt8](repeating: 0, count: Int(working.size))
           _ = try bytes.withUnsafeMutableBytes { try working.read(at: 0, into: $0, from: world.library) }
