@@ -173,9 +173,11 @@ final class ProgramRun {
     try world.library.locked {
       for document in after.items.values where document.isLive && document.row.kind == .document {
         for draft in world.library.inodes[document.inode.ino]?.drafts ?? []
-        where !draft.isChanged && draft.session.map({ session in
-          session.dirtySince == nil && !session.isKept && session.writers.values.allSatisfy(\.isFlushed)
-        }) ?? true {
+        where !draft.isChanged
+          && draft.session.map({ session in
+            session.dirtySince == nil && !session.isKept && session.writers.values.allSatisfy(\.isFlushed)
+          }) ?? true
+        {
           guard var working = draft.working else { continue }
           var bytes = [UInt8](repeating: 0, count: Int(working.size))
           _ = try bytes.withUnsafeMutableBytes { try working.read(at: 0, into: $0, from: world.library) }
