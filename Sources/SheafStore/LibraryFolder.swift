@@ -186,7 +186,9 @@ enum LibraryFolder {
         reason: "was written by a newer version of Sheaf (format \(version), this program knows \(Schema.version))",
         advice: "update Sheaf; the file was not touched")
     }
-    return application == 0 ? .unmarked : .library
+    if application == 0 { return .unmarked }
+    guard version > 0 else { throw SchemaCheck.noFormat(version, path) }
+    return .library
   }
 
   /// Where the header has the two versions of the file format: 2 for a file with a log, 1 for one without (SQLite,

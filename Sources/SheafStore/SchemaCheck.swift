@@ -20,9 +20,13 @@ enum SchemaCheck {
   /// - Throws: ``SheafError``: `corrupt`.
   static func require(_ connection: Connection, _ path: String) throws {
     let version = try StoreTransaction(connection).first("PRAGMA user_version") { try $0[0] as Int64 } ?? 0
-    // Who reads the header first has refused newer formats, and what is no library.
-    guard (1...Int64(Schema.version)).contains(version) else { return }
     let present = try entries(connection)
+    // A new library has nothing yet.
+    if version == 0, present.isEmpty { return }
+    // Of the log, which may have another one than the file's header.
+    guard version > 0 else { throw noFormat(Int32(clamping: version), path) }
+    // Newer formats are refused by their number.
+    if version > Schema.version { return }
     let expected = try entries(of: Int(version))
     let outdated = present.filter { entry in
       entry.type == "trigger" && expected.contains { $0.type == "trigger" && $0.name == entry.name && $0 != entry }
@@ -43,6 +47,12 @@ enum SchemaCheck {
       try? connection.execute("ROLLBACK")
       throw error
     }
+  }
+
+  static func noFormat(_ version: Int32, _ path: String) -> SheafError {
+    SheafError(
+      .corrupt, subject: path, reason: "has the format \(version), and there is none of that number",
+      advice: "go back to the last backup")
   }
 
   /// Takes foreign triggers, views and indexes out of the list of a copy that is only read from then on.

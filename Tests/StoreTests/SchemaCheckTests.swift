@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Glibc
 import SheafModel
 import Testing
 
@@ -79,6 +80,29 @@ struct SchemaCheckTests {
         try String.fetchOne($0, sql: "SELECT value FROM settings WHERE key = 'x'")
       }
       #expect(kept == "1")
+    }
+  }
+
+  @Test(arguments: [Int32.min, -1, 0]) func aFormatThatNeverWasIsRefused(_ format: Int32) throws {
+    try withFolder { folder in
+      let path = try make(folder)
+      for name in ["header", "log"] {
+        let copy = "\(folder)/\(name).sqlite"
+        try FileManager.default.copyItem(atPath: path, toPath: copy)
+        let database = try DatabaseQueue(path: copy)
+        try database.writeWithoutTransaction { database in
+          try database.execute(sql: "PRAGMA journal_mode = \(name == "log" ? "WAL" : "DELETE")")
+          try database.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = \(format)")
+        }
+        // Closing the database would empty its log.
+        let crashed = "\(folder)/crashed-\(name).sqlite"
+        for suffix in ["", "-wal"] where access(copy + suffix, F_OK) == 0 {
+          try FileManager.default.copyItem(atPath: copy + suffix, toPath: crashed + suffix)
+        }
+        try database.close()
+        let error = #expect(throws: SheafError.self) { _ = try value(crashed) }
+        #expect(error?.kind == .corrupt || error?.kind == .exists, "\(name): \(error as Any)")
+      }
     }
   }
 
