@@ -54,19 +54,54 @@ final class Connection {
     if isOwned { sqlite3_close_v2(handle) }
   }
 
-  /// From here on statements can only read and change rows: none makes or opens another file.
+  /// From here on statements can only read and change rows: none makes or opens another file, and none takes longer, or
+  /// more memory, than those that Sheaf records.
   func restrictToRows() {
     sqlite3_set_authorizer(
       handle,
       { _, action, _, _, _, _ in
         switch action {
         case SQLITE_SELECT, SQLITE_READ, SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_FUNCTION,
-          SQLITE_RECURSIVE, SQLITE_TRANSACTION, SQLITE_SAVEPOINT:
+          SQLITE_TRANSACTION, SQLITE_SAVEPOINT:
           SQLITE_OK
         default: SQLITE_DENY
         }
       }, nil)
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.longestValue)
+    let effort = Effort()
+    self.effort = effort
+    sqlite3_progress_handler(
+      handle, 1_000_000,
+      { context in
+        guard let context else { return 0 }
+        return Unmanaged<Effort>.fromOpaque(context).takeUnretainedValue().isExhausted() ? 1 : 0
+      }, Unmanaged.passUnretained(effort).toOpaque())
   }
+
+  /// Bytes of a value in a recorded statement at most, several times what a chunk or a list of them has.
+  private static let longestValue: Int32 = 64 << 20
+
+  /// What recorded statements cost, in millions of steps of SQLite's virtual machine.
+  private final class Effort {
+    private static let most = (run: 300, all: 2000)
+
+    /// Of the statement that runs.
+    var run = 0
+    private var all = 0
+
+    func renew() { (run, all) = (0, 0) }
+
+    func isExhausted() -> Bool {
+      (run, all) = (run + 1, all + 1)
+      return run > Self.most.run || all > Self.most.all
+    }
+  }
+
+  /// Nil where statements cost whatever they do.
+  private var effort: Effort?
+
+  /// Has what recorded statements cost count from here on.
+  func renewEffort() { effort?.renew() }
 
   /// Runs statements that return nothing of interest.
   func execute(_ sql: String) throws {
@@ -161,10 +196,13 @@ final class Connection {
   /// Does a recorded statement again.
   func run(_ recorded: ChangeRecorder.Recorded) throws {
     let statement = try statement(recorded.sql)
+    // Those that only read are never recorded; those that end transactions count as such.
+    guard !statement.isReadOnly else { throw SQLiteError(SQLITE_AUTH, "no change of rows") }
     try requireTransaction()
     defer { sqlite3_reset(statement.handle) }
     var place: Int32 = 0
     for argument in recorded.arguments { try bind(argument, to: statement, after: &place) }
+    effort?.run = 0
     try step(statement) { _ in true }
   }
 
@@ -252,6 +290,7 @@ struct SQLiteError: Error, CustomStringConvertible {
 
   /// Whether SQLite refuses the statement itself, as it would on any disk.
   var isRefusal: Bool {
-    [SQLITE_AUTH, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR, SQLITE_RANGE, SQLITE_TOOBIG].contains(code & 0xFF)
+    [SQLITE_AUTH, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR, SQLITE_RANGE, SQLITE_TOOBIG, SQLITE_INTERRUPT]
+      .contains(code & 0xFF)
   }
 }

@@ -96,6 +96,13 @@ enum LibraryFolder {
     // A process's id; after a loss of power, zeros.
     try refuse(lockPath) { $0.count <= 32 && $0.allSatisfy { $0 == 0 || $0 == 10 || (48...57).contains($0) } }
     try refuse(path + Store.reserveSuffix) { $0.allSatisfy { $0 == 0 } }
+    // Without it every change would be refused as on a full disk.
+    var status = stat()
+    if lstat(path + Store.reserveSuffix, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+      throw SheafError(
+        .exists, subject: path + Store.reserveSuffix, reason: "is there, and is no file",
+        advice: "take it away, or name another library")
+    }
     try refuse(path + Store.recordSuffix) { !$0.starts(with: databaseMark) }
   }
 

@@ -14,7 +14,7 @@ enum SchemaCheck {
     let sql: String?
   }
 
-  /// Refuses a library with foreign parts, and makes its own triggers anew if another version of the program made them.
+  /// Refuses a library with foreign parts, or without its own, and makes its own triggers anew if another version of the program made them.
   /// It comes before anything is written to the library.
   ///
   /// - Throws: ``SheafError``: `corrupt`.
@@ -37,6 +37,12 @@ enum SchemaCheck {
         reason: "has the \(foreign.type) \(foreign.name.printable), which is not as Sheaf makes it",
         advice: "save what can be read into a new library: sheaf repair")
     }
+    let names = Set(present.filter { $0.type == "table" }.map(\.name))
+    if let missing = expected.filter({ $0.type == "table" }).map(\.name).sorted().first(where: { !names.contains($0) }) {
+      throw SheafError(
+        .corrupt, subject: path, reason: "lacks the table \(missing)",
+        advice: "save what can be read into a new library: sheaf repair")
+    }
     if outdated.isEmpty { return }
     try connection.execute("BEGIN IMMEDIATE")
     do {
@@ -47,6 +53,12 @@ enum SchemaCheck {
       try? connection.execute("ROLLBACK")
       throw error
     }
+  }
+
+  /// Whether a file has all tables of the newest format, whatever its number says.
+  static func hasNewestTables(_ connection: Connection) throws -> Bool {
+    let present = Set(try entries(connection))
+    return try entries(of: Int(Schema.version)).filter { $0.type == "table" }.isSubset(of: present)
   }
 
   static func noFormat(_ version: Int32, _ path: String) -> SheafError {

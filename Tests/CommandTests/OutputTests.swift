@@ -32,6 +32,15 @@ import Testing
   ])
   func tellsSizes(bytes: Int64, text: String) { #expect(Format.size(bytes) == text) }
 
+  /// A server that lies ends nothing.
+  @Test(arguments: [Int64.min, -1, 0, 1, .max], [Int64.min, -1, 0, 1, .max]) func showsProgress(
+    _ done: Int64, _ total: Int64
+  ) {
+    let text = ProgressLine.text(Progress(done: done, total: total))
+    #expect(!text.contains("-"), "\(text)")
+    if total == 1 { #expect(text == (done > 0 ? "100 %" : "0 %")) }
+  }
+
   @Test func alignsColumns() {
     var table = Table([("N", .right), ("NAME", .left), ("X", .left)])
     table.append(["1", "a\tb", ""])

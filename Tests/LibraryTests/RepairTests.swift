@@ -439,6 +439,22 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Nobody can have set these.
+  @Test(arguments: ["keepDeleted", "keepDeleted.3", "keepVersions", "keepVersions.3", "chunksCompressed"])
+  func settingsAtTheirExtremesEndNothing(_ key: String) throws {
+    for value in [Int64.min, -1, .max] {
+      let people = try made()
+      _ = try Self.sqlite(
+        people.library.location.path, "INSERT OR REPLACE INTO settings (key, value) VALUES ('\(key)', \(value))")
+      let library = try Library.open(people.library.location) { people.clock.now }
+      library.keepUp()
+      _ = try library.compact { _ in }
+      #expect(try library.check { _ in }.problems == [])
+      try library.close()
+      try FileManager.default.removeItem(atPath: people.fixture.folder)
+    }
+  }
+
   /// The error names the library, and not the folder at which it is mounted.
   @Test(arguments: [
     "UPDATE accounts SET documents = 99 WHERE id = 1",

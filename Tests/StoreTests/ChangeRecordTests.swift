@@ -236,6 +236,16 @@ struct ChangeRecordTests {
     for text in [
       "ATTACH DATABASE '\(other)' AS other", "VACUUM INTO '\(other)'", "CREATE TABLE more (x)",
       "PRAGMA user_version = 99",
+      // What would end the transaction in which the changes are done.
+      "COMMIT", "ROLLBACK", "RELEASE change", "SAVEPOINT another",
+      // What would take long, or much memory.
+      "SELECT count(*) FROM settings",
+      "UPDATE settings SET value = (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c)",
+      "UPDATE settings SET value = length(hex(zeroblob(100000000)))",
+      """
+      UPDATE settings SET value = (SELECT count(*) FROM sqlite_schema a, sqlite_schema b, sqlite_schema c, sqlite_schema d,
+        sqlite_schema e, sqlite_schema f, sqlite_schema g)
+      """,
     ] {
       try withCraftedRecord(statement(text)) { path, stored in
         let found = try setting(path)

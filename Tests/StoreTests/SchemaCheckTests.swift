@@ -106,6 +106,27 @@ struct SchemaCheckTests {
     }
   }
 
+  @Test(arguments: ["packs", "xattrs", "replica_logs", "entries"])
+  func aMissingTableIsNamed(_ table: String) throws {
+    try withFolder { folder in
+      let path = try make(folder)
+      try change(path, "PRAGMA foreign_keys = OFF; DROP TABLE \(table)")
+      let error = #expect(throws: SheafError.self) { _ = try value(path) }
+      #expect(error?.kind == .corrupt && error?.reason.contains(table) ?? false, "\(error as Any)")
+    }
+  }
+
+  /// The number of the format is damaged, and nothing else.
+  @Test(arguments: [Int32.min, -1, 0, 1, 2, 7]) func aWrongNumberIsMended(_ format: Int32) throws {
+    try withFolder { folder in
+      let path = try make(folder)
+      try change(path, "PRAGMA user_version = \(format)")
+      let saved = folder + "/saved.sqlite"
+      _ = try Store.repair(path, lockPath: path + "-lock", to: saved, destinationLockPath: saved + "-lock")
+      #expect(try value(saved) == "1")
+    }
+  }
+
   /// A table of somebody's own takes no part in anything.
   @Test func anotherTableIsNoHarm() throws {
     try withFolder { folder in

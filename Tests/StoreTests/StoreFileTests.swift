@@ -560,6 +560,18 @@ struct StoreFileTests {
     }
   }
 
+  /// Without a reserve, every change would be refused as on a full disk.
+  @Test(arguments: ["folder", "link"]) func whatIsInTheReservesPlaceIsNamed(_ kind: String) throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      try Store(path: path, lockPath: path + "-lock").close()
+      unlink(path + "-reserve")
+      #expect((kind == "folder" ? mkdir(path + "-reserve", 0o700) : symlink("/nowhere", path + "-reserve")) == 0)
+      let error = #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
+      #expect(error?.kind == .exists && error?.subject == path + "-reserve", "\(error as Any)")
+    }
+  }
+
   @Test func anInterruptedBackupIsNoneAndInNobodysWay() throws {
     try withFolder { folder in
       let path = folder + "/library.sqlite"

@@ -8,10 +8,12 @@ final class ProgressLine {
   /// - Parameter title: The work: `Checking`.
   init(_ title: String) { self.title = title }
 
-  func show(_ progress: Progress) {
-    show(
-      progress.total > 0
-        ? "\(min(100, progress.done * 100 / progress.total)) %" : "\(progress.done)")
+  func show(_ progress: Progress) { show(Self.text(progress)) }
+
+  /// How far work is: a part of all, or how much is done where nobody knows how much there is.
+  static func text(_ progress: Progress) -> String {
+    guard progress.total > 0 else { return "\(max(0, progress.done))" }
+    return "\(Int(min(1, max(0, Double(progress.done) / Double(progress.total))) * 100)) %"
   }
 
   /// - Parameter part: How far the work is.

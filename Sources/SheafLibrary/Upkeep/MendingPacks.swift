@@ -89,7 +89,7 @@ extension Library {
   func compressChunks(_ progress: (Double) -> Void) throws {
     let (first, last) = try store.read {
       let last = try $0.highestNumbers().chunk
-      return (min(try $0.numberSetting("chunksCompressed") ?? 0, last) + 1, last)
+      return (max(0, min(try $0.numberSetting("chunksCompressed") ?? 0, last)) + 1, last)
     }
     var next = first
     while next <= last, !maintenance.isStopping {

@@ -45,16 +45,21 @@ struct RetentionPolicy {
 
   init(_ transaction: StoreTransaction) throws {
     library = Spans(
-      deleted: try transaction.numberSetting(Self.deletedKey) ?? Library.deletedSeconds,
-      versions: try transaction.numberSetting(Self.versionsKey) ?? Library.versionSeconds)
+      deleted: try transaction.numberSetting(Self.deletedKey).flatMap(Self.sound) ?? Library.deletedSeconds,
+      versions: try transaction.numberSetting(Self.versionsKey).flatMap(Self.sound) ?? Library.versionSeconds)
     var said: [Int64: Said] = [:]
     for (item, span) in try transaction.numberSettings(after: Self.deletedKey + ".") {
-      if let item = Int64(item) { said[item, default: Said()].deleted = span }
+      if let item = Int64(item) { said[item, default: Said()].deleted = Self.sound(span) }
     }
     for (item, span) in try transaction.numberSettings(after: Self.versionsKey + ".") {
-      if let item = Int64(item) { said[item, default: Said()].versions = span }
+      if let item = Int64(item) { said[item, default: Said()].versions = Self.sound(span) }
     }
     self.said = said
+  }
+
+  /// A span of a row; nil for one that nobody can have set.
+  private static func sound(_ span: Int64) -> Int64? {
+    (0...TrashSelection.longestSpan).contains(span) ? span : nil
   }
 
   /// The items of the folders that say anything.

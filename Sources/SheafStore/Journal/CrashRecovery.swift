@@ -18,7 +18,13 @@ enum CrashRecovery {
       .prefix { change in try !change.contains { try $0.lacksContents(in: workingPath) } }
     if !changes.isEmpty {
       try connection.execute("BEGIN IMMEDIATE")
-      let done = try connection.runAccepted(changes)
+      var done = try connection.runAccepted(changes)
+      if !connection.isInTransaction {
+        // SQLite undid all of them when one took too long (sqlite3_interrupt).
+        try connection.execute("BEGIN IMMEDIATE")
+        connection.renewEffort()
+        done = try connection.runAccepted(changes.prefix(done))
+      }
       if done < changes.count { try keep(recordPath) }
       try connection.setLastChange(last + Int64(done))
       try connection.execute("COMMIT")
@@ -91,7 +97,7 @@ extension Connection {
   /// Does recorded changes in the open transaction, up to one whose statement SQLite refuses. Its caller was answered
   /// before SQLite saw it, and such a mistake of Sheaf's must not keep the library from opening.
   ///
-  /// - Returns: how many are done.
+  /// - Returns: how many are done; if the transaction is not open any more, how many could be.
   /// - Throws: the error of the disk or the file.
   fileprivate func runAccepted(_ changes: some Sequence<[ChangeRecorder.Recorded]>) throws -> Int {
     var done = 0
@@ -100,7 +106,7 @@ extension Connection {
       do {
         try run(CollectionOfOne(change))
       } catch let error as SQLiteError where error.isRefusal {
-        try execute("ROLLBACK TO change; RELEASE change")
+        if isInTransaction { try execute("ROLLBACK TO change; RELEASE change") }
         return done
       }
       try execute("RELEASE change")

@@ -137,9 +137,14 @@ extension Store {
   /// Brings the copy of a damaged library to the newest format, in which it is read.
   private static func bringUp(_ copy: String, _ path: String) throws {
     let source = try Connection(path: copy)
-    let version = try? StoreTransaction(source).first("PRAGMA user_version") { try $0[0] as Int64 }
+    var version = (try? StoreTransaction(source).first("PRAGMA user_version") { try $0[0] as Int64 }) ?? nil
+    // The number may be what is damaged.
+    if let number = version, number < Schema.version, (try? SchemaCheck.hasNewestTables(source)) ?? false {
+      try source.execute("PRAGMA user_version = \(Schema.version)")
+      version = Int64(Schema.version)
+    }
     source.close()
-    guard let version = version ?? nil, version > 0 else { throw nothingReadable(path) }
+    guard let version, version > 0 else { throw nothingReadable(path) }
     guard version <= Int64(Schema.version) else {
       throw SheafError(
         .newerFormat, subject: path, reason: "was written by a newer version of Sheaf (format \(version))",
