@@ -38,7 +38,8 @@ enum SchemaCheck {
         advice: "save what can be read into a new library: sheaf repair")
     }
     let names = Set(present.filter { $0.type == "table" }.map(\.name))
-    if let missing = expected.filter({ $0.type == "table" }).map(\.name).sorted().first(where: { !names.contains($0) }) {
+    if let missing = expected.filter({ $0.type == "table" }).map(\.name).sorted().first(where: { !names.contains($0) })
+    {
       throw SheafError(
         .corrupt, subject: path, reason: "lacks the table \(missing)",
         advice: "save what can be read into a new library: sheaf repair")
