@@ -199,8 +199,10 @@ extension Library {
       inode.xattrSpace = xattrs.reduce(into: XattrSpace()) { $0.add($1.name, valueBytes: $1.value.count) }
       inode.orphanShare = share?.row.item
       for draft in inode.drafts {
-        // Whoever takes the file away knows that what they have open goes with it.
-        if draft !== inode.own, draft.isEdited, draft.account != account { noteLostChanges(of: draft) }
+        // Whoever takes the file away knows that what they have open goes with it; who only emptied it loses nothing.
+        if draft !== inode.own, draft.isEdited, draft.working?.size ?? 0 > 0, draft.account != account {
+          noteLostChanges(of: draft)
+        }
         shareChunks(of: draft)
         draft.working?.area?.abandon()
         discardUnsaved(draft)

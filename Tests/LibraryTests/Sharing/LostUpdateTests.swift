@@ -127,6 +127,27 @@ struct LostUpdateTests {
     }
   }
 
+  /// Who only emptied a document when somebody else replaced it has lost nothing, and what they write then is kept.
+  @Test(arguments: [false, true]) func whoOnlyEmptiedWhatIsReplacedLosesNothing(_ writes: Bool) throws {
+    try together { people in
+      let handle = try people.as(.bob, process: editor) { (me) throws in
+        let handle = try me.open(theirs, O_RDWR)
+        _ = try me.library.setAttributes(me.inode(theirs), .init(size: 0), handle: handle, me.caller)
+        return handle
+      }
+      try people.as(.alice, process: other) { (me) throws in
+        try me.save("Documents/plans/.a.md.new", "two")
+        try me.rename("Documents/plans/.a.md.new", mine)
+      }
+      try people.as(.bob, process: editor) { (me) throws in
+        if writes { try me.write(handle, "late") }
+        try me.close(handle)
+        #expect(try me.names("Documents") == (writes ? ["a (not saved).md"] : []))
+        #expect(try me.read(theirs) == "two")
+      }
+    }
+  }
+
   /// It goes by what rename(2) says.
   @Test func aProgramThatReplacedAFileItselfKeepsNothingOfIt() throws {
     try together { people in
