@@ -78,9 +78,10 @@ enum LibraryFolder {
     }
   }
 
-  /// Refuses anything but regular files where SQLite keeps its own files beside the library.
+  /// Refuses anything but regular files where SQLite keeps its own files beside the library, and in the place of the
+  /// reserve, without which every change would be refused as on a full disk.
   static func refuseStrangers(beside path: String) throws(SheafError) {
-    for file in ["-journal", "-wal", "-shm"].map({ path + $0 }) {
+    for file in ["-journal", "-wal", "-shm", Store.reserveSuffix].map({ path + $0 }) {
       var status = stat()
       guard lstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { continue }
       if status.st_mode & S_IFMT == S_IFLNK { throw isLink(file) }
@@ -96,13 +97,6 @@ enum LibraryFolder {
     // A process's id; after a loss of power, zeros.
     try refuse(lockPath) { $0.count <= 32 && $0.allSatisfy { $0 == 0 || $0 == 10 || (48...57).contains($0) } }
     try refuse(path + Store.reserveSuffix) { $0.allSatisfy { $0 == 0 } }
-    // Without it every change would be refused as on a full disk.
-    var status = stat()
-    if lstat(path + Store.reserveSuffix, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-      throw SheafError(
-        .exists, subject: path + Store.reserveSuffix, reason: "is there, and is no file",
-        advice: "take it away, or name another library")
-    }
     try refuse(path + Store.recordSuffix) { !$0.starts(with: databaseMark) }
   }
 

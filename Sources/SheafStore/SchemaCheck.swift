@@ -14,8 +14,8 @@ enum SchemaCheck {
     let sql: String?
   }
 
-  /// Refuses a library with foreign parts, or without its own, and makes its own triggers anew if another version of the program made them.
-  /// It comes before anything is written to the library.
+  /// Refuses a library with foreign parts, or without its own, and makes its own triggers anew if another version of the
+  /// program made them. It comes before anything is written to the library.
   ///
   /// - Throws: ``SheafError``: `corrupt`.
   static func require(_ connection: Connection, _ path: String) throws {

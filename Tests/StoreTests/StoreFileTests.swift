@@ -568,7 +568,7 @@ struct StoreFileTests {
       unlink(path + "-reserve")
       #expect((kind == "folder" ? mkdir(path + "-reserve", 0o700) : symlink("/nowhere", path + "-reserve")) == 0)
       let error = #expect(throws: SheafError.self) { try Store(path: path, lockPath: path + "-lock") }
-      #expect(error?.kind == .exists && error?.subject == path + "-reserve", "\(error as Any)")
+      #expect(error?.kind == .inputOutput && error?.subject == path + "-reserve", "\(error as Any)")
     }
   }
 

@@ -43,6 +43,9 @@ struct EditingSession {
     return writers.values.allSatisfy { $0.saver.process == first.process } ? first : .several
   }
 
+  /// Whether every handle that wrote was closed since.
+  var isClosed: Bool { writers.values.allSatisfy(\.isFlushed) }
+
   /// Whether all that was written is kept and waits to be stored.
   var isKept: Bool { kept != nil && dirtySince == nil }
 }

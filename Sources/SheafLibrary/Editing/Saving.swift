@@ -48,7 +48,7 @@ extension Library {
     thread: Int32 = 0, at time: Timestamp
   ) throws {
     if let session = draft.session, handle.map({ session.writers[$0] == nil }) ?? true, !session.writers.isEmpty,
-      session.writers.values.allSatisfy(\.isFlushed), session.dirtySince == nil
+      session.isClosed, session.dirtySince == nil
     {
       if isEmptied(inode, draft, at: time) {
         // The bytes that follow are the contents of this version; the program that emptied it begins another.
@@ -347,7 +347,7 @@ extension Library {
   func adoptSaved(in inode: Inode, by draft: Draft) {
     for other in inode.drafts where other !== draft {
       if let session = other.session {
-        if session.dirtySince == nil, !session.isKept, session.writers.values.allSatisfy(\.isFlushed) {
+        if session.dirtySince == nil, !session.isKept, session.isClosed {
           // All of it was closed and saved, and waited for its next writer, who begins from this now.
           other.session?.isPassedOver = true
           finish(inode, other)

@@ -73,7 +73,7 @@ extension Library {
   /// Whether someone has yet to close the file after writing to it, or has yet to write to a new one.
   func isBeingWritten(_ inode: Inode) -> Bool {
     let sessions = inode.drafts.compactMap(\.session).filter { !$0.writers.isEmpty }
-    if !sessions.isEmpty { return sessions.contains { !$0.writers.values.allSatisfy(\.isFlushed) } }
+    if !sessions.isEmpty { return sessions.contains { !$0.isClosed } }
     return inode.writerCount > 0 && ((try? item(of: inode))?.version ?? 0) == 0
   }
 

@@ -175,7 +175,7 @@ final class ProgramRun {
         for draft in world.library.inodes[document.inode.ino]?.drafts ?? []
         where !draft.isChanged
           && draft.session.map({ session in
-            session.dirtySince == nil && !session.isKept && session.writers.values.allSatisfy(\.isFlushed)
+            session.dirtySince == nil && !session.isKept && session.isClosed
           }) ?? true
         {
           guard var working = draft.working else { continue }
