@@ -54,10 +54,38 @@ struct RevocationTests {
         try bob.write(handle, "bob\n", at: 4)
         return handle
       }
+      let documents = try library.documents(of: People.Name.bob.handle)
       try people.as(.alice) { try $0.rmdir("Documents/plans") }
-      #expect(try people.as(.bob) { try $0.names("Documents") } == ["log (not saved)"])
+      // Whatever else the library does would end access, too.
+      let names = try library.locked { try library.read { try $0.entries(documents, after: 0, limit: 9) }.map(\.name) }
+      #expect(names == [Array("log (not saved)".utf8)])
       try people.as(.bob) { (bob) throws in expect(.accessDenied) { try bob.close(handle) } }
       #expect(try people.as(.bob) { try $0.read("Documents/log (not saved)") } == "one\nbob\n")
+    }
+  }
+
+  /// What somebody appended goes to the end of what others save for as long as they may see that, and no longer.
+  @Test func whatIsKeptHasNothingThatOthersSavedLater() throws {
+    try People.story { people in
+      let library = people.library
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir("Documents/plans")
+        try alice.save("Documents/plans/log", "one\n")
+      }
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      let ino = try people.as(.alice) { try $0.inode("Documents/plans/log") }
+      let mine = try people.as(.alice) { try $0.open("Documents/plans/log", O_RDWR) }
+      let theirs = try people.as(.bob) { try $0.open("Shared/alice@example.com/plans/log", O_RDWR | O_APPEND) }
+      try people.as(.alice) { (alice) throws in
+        try alice.unlink("Documents/plans/log")
+        try alice.write(mine, "secret\n")
+      }
+      try Array("bob\n".utf8).withUnsafeBytes { try library.write(theirs, at: 0, $0, appends: true) }
+      // Nobody looks at what bob has before it is saved.
+      try people.as(.alice) { try $0.rmdir("Documents/plans") }
+      try library.fsync(ino)
+      #expect(try people.as(.bob) { try $0.read("Documents/log (not saved)") } == "one\nbob\n")
+      for handle in [mine, theirs] { try library.release(handle) }
     }
   }
 
