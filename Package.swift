@@ -228,7 +228,10 @@ let package = Package(
       ], exclude: ["Replica/hub-proxy", "Replica/share-worker"], swiftSettings: settings),
     .testTarget(name: "ArchitectureTests", swiftSettings: settings),
     .testTarget(
-      name: "SheafServiceTests", dependencies: ["SheafModel", "SheafLibrary", "SheafService", "SheafClient"],
+      name: "SheafServiceTests",
+      dependencies: [
+        "SheafModel", "SheafLibrary", "SheafService", "SheafClient", .product(name: "GRDB", package: "GRDB.swift"),
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "SidecarTests",

@@ -289,6 +289,12 @@ final class HubTransport: Sendable {
     case let error as NIOSSLError where "\(error)".contains("CERTIFICATE_VERIFY_FAILED"): return untrusted
     case let error as IOError: return unreachable(String(cString: strerror(error.errnoCode)))
     case is NIOConnectionError: return unreachable("nobody answers at this address")
+    case let error as HTTPClientError where error == .remoteConnectionClosed || error == .uncleanShutdown:
+      return unreachable("closes the connection before it has answered")
+    case let error as HTTPClientError where error == .tlsHandshakeTimeout:
+      return unreachable("does not agree on encryption in time")
+    case is HTTPParserError: return nonsense("answers with something else than HTTP/1.1")
+    case is NIOSSLError: return unreachable("does not agree on encryption: is it a server of HTTPS?")
     default: return unreachable("\(error)")
     }
   }

@@ -77,6 +77,16 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     _ location: LibraryLocation, keepsItselfUp: Bool = true,
     clock: @escaping @Sendable () -> Timestamp = Library.systemClock
   ) throws -> Library {
+    do {
+      return try openNamed(location, keepsItselfUp: keepsItselfUp, clock: clock)
+    } catch let error as SheafError {
+      throw error.naming(library: location.path)
+    }
+  }
+
+  private static func openNamed(
+    _ location: LibraryLocation, keepsItselfUp: Bool, clock: @escaping @Sendable () -> Timestamp
+  ) throws -> Library {
     let store = try Store(path: location.path, lockPath: location.lockPath)
     let library = try Library(location: location, store: store, clock: clock)
     if let file = store.refusedChanges {

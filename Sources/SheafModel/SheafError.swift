@@ -85,6 +85,15 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     SheafError(kind, subject: subject, reason: reason, advice: advice)
   }
 
+  /// The same failure, named as one of a library where a part of that is damaged.
+  ///
+  /// - Parameter library: The library's file.
+  package func naming(library: String) -> SheafError {
+    guard kind == .corrupt, !subject.hasPrefix("/") else { return self }
+    return SheafError(
+      kind, subject: library, reason: subject.isEmpty ? reason : "\(subject) \(reason)", advice: advice)
+  }
+
   private static func defaultReason(_ kind: Kind) -> String {
     switch kind {
     case .notFound: "no such item"

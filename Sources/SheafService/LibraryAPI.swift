@@ -24,7 +24,7 @@ struct LibraryAPI: Sendable {
 
   /// Adds every route below `/v1`.
   func addRoutes(to router: Router<BasicRequestContext>) {
-    router.add(middleware: ErrorMiddleware())
+    router.add(middleware: ErrorMiddleware(library: info.library))
     let routes = router.group("v1")
     addActingRoutes(to: routes)
     addLibraryRoutes(to: routes)

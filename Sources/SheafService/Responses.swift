@@ -61,6 +61,8 @@ extension Request {
 
 /// Turns a route's error into a response of the status table.
 struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
+  /// The library's file, for errors of what is damaged in it.
+  let library: String
   /// The error for resources that do not exist.
   var missing = SheafError(.notFound, reason: "the API has no such resource")
 
@@ -72,7 +74,7 @@ struct ErrorMiddleware<Context: RequestContext>: RouterMiddleware {
     } catch let error as any HTTPResponseError where error.status == .notFound {
       return missing.response()
     } catch {
-      return SheafError(any: error).response()
+      return SheafError(any: error).naming(library: library).response()
     }
   }
 }

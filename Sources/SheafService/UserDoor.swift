@@ -47,6 +47,7 @@ extension LibraryAPI {
   func addRoutes(to router: Router<BasicRequestContext>, for door: UserDoor) {
     router.add(
       middleware: ErrorMiddleware(
+        library: info.library,
         missing: SheafError(
           .accessDenied, subject: door.mount.mountpoint,
           reason: "this mount is for one user, and gives no access to the whole library",

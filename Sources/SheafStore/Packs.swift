@@ -156,7 +156,7 @@ extension StoreTransaction {
       let last = try first("SELECT max(id) FROM packs") { try ($0[0] as Int64?) ?? 0 } ?? 0
       guard (0..<Self.numberLimit).contains(last) else {
         throw SheafError(
-          .corrupt, subject: "pack \(last)", reason: "its number is too large", advice: "run sheaf check")
+          .corrupt, subject: "pack \(last)", reason: "has a number that is too large", advice: "run sheaf check")
       }
       return last + 1
     }

@@ -70,7 +70,8 @@ package final class SearchIndex: Sendable {
   /// Whether a file is an index, or one that was just made; nil where there is none, or where it cannot be read.
   private static func isIndex(_ path: String) -> Bool? {
     let file = LibraryFolder.open(path, O_RDONLY)
-    guard file >= 0 else { return nil }
+    // A link is no file of Sheaf's.
+    guard file >= 0 else { return errno == ELOOP ? false : nil }
     defer { Glibc.close(file) }
     var header = [UInt8](repeating: 0, count: 100)
     guard read(file, &header, 100) >= 0 else { return false }
@@ -153,6 +154,9 @@ package final class SearchIndex: Sendable {
     }
   }
 
+  /// Whether an error tells of damage to the index, and not to the library.
+  package func isDamaged(by error: SheafError) -> Bool { error.kind == .corrupt && error.subject == path }
+
   package func close() throws(SheafError) { try Store.storeErrors(path) { try database.close() } }
 
   // MARK: - Keeping it
@@ -164,14 +168,7 @@ package final class SearchIndex: Sendable {
         let rows = try GRDB.Row.fetchAll(
           database, sql: "SELECT item, number, time, open FROM documents WHERE item > ? AND item <= ?",
           arguments: [item, last])
-        return Dictionary(
-          uniqueKeysWithValues: rows.map { row in
-            let item: Int64 = row[0]
-            return (
-              item,
-              Document(item: item, number: row[1], time: Timestamp(nanoseconds: row[2]), isOpen: row[3] as Int64 != 0)
-            )
-          })
+        return Self.byItem(rows)
       }
     }
   }
@@ -211,6 +208,14 @@ package final class SearchIndex: Sendable {
     }
   }
 
+  /// Documents by their items. A damaged index may have an item twice.
+  private static func byItem(_ rows: [GRDB.Row]) -> [Int64: Document] {
+    let documents = rows.map { row in
+      Document(item: row[0], number: row[1], time: Timestamp(nanoseconds: row[2]), isOpen: row[3] as Int64 != 0)
+    }
+    return Dictionary(documents.map { ($0.item, $0) }) { first, _ in first }
+  }
+
   // MARK: - Searching
 
   /// The documents that have, for each word of a text, a word that begins with it, whatever case and accents.
@@ -227,14 +232,7 @@ package final class SearchIndex: Sendable {
             SELECT d.item, d.number, d.time, d.open FROM texts JOIN documents d ON d.item = texts.rowid
             WHERE texts MATCH ? LIMIT ?
             """, arguments: [words.joined(separator: " "), Self.matchLimit])
-        return Dictionary(
-          uniqueKeysWithValues: rows.map { row in
-            let item: Int64 = row[0]
-            return (
-              item,
-              Document(item: item, number: row[1], time: Timestamp(nanoseconds: row[2]), isOpen: row[3] as Int64 != 0)
-            )
-          })
+        return Self.byItem(rows)
       }
     }
   }

@@ -14,8 +14,8 @@ import Testing
 
   /// A name with these shows as `report.exe.txt` what ends in `.exe`, or moves the cursor.
   @Test func whatActsOnATerminalIsShown() throws {
-    let name = "a\u{202E}txt.exe\u{2066}\u{9B}2J\u{7F}\u{2028}é\u{200D}"
-    let shown = "a\\u{202e}txt.exe\\u{2066}\\u{9b}2J\\u{7f}\\u{2028}é\u{200D}"
+    let name = "a\u{202E}txt.exe\u{2066}\u{9B}2J\u{7F}\u{2028}é\u{200D}\u{200B}b\u{E0061}"
+    let shown = "a\\u{202e}txt.exe\\u{2066}\\u{9b}2J\\u{7f}\\u{2028}é\u{200D}\\u{200b}b\\u{e0061}"
     #expect(name.escapingControls == shown && name.printable == shown)
     var table = Table([("", .left)])
     table.append([name])

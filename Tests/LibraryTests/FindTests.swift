@@ -296,6 +296,42 @@ struct FindTests {
     try FileManager.default.removeItem(atPath: fixture.folder)
   }
 
+  /// It need not be opened anew for that, and a purge, which takes words out of it, is none the worse.
+  @Test func theIndexIsMadeAnewWhereItIsDamagedMeanwhile() throws {
+    let fixture = try LibraryFixture()
+    for name in ["one", "two"] { try fixture.save(name, "zeppelin \(name)") }
+    _ = try fixture.library.change(.init(searchContents: true))
+    #expect(paths(try find(fixture.library, fixture.account, "zeppelin")) == ["one", "two"])
+    func damage() throws {
+      let index = try FileHandle(forWritingTo: URL(fileURLWithPath: file(fixture)))
+      try index.seek(toOffset: 100)
+      try index.write(contentsOf: Data(repeating: 0xAA, count: 20_000))
+      // Another one's change has SQLite read it again.
+      try index.seek(toOffset: 24)
+      try index.write(contentsOf: Data([9, 9, 9, 9]))
+      try index.close()
+    }
+    try damage()
+    #expect(paths(try find(fixture.library, fixture.account, "zeppelin")) == ["one", "two"])
+    try damage()
+    try fixture.library.purge(fixture.path("two"), version: nil)
+    #expect(paths(try find(fixture.library, fixture.account, "zeppelin")) == ["one"])
+    try fixture.finish()
+  }
+
+  /// What lies in the index's place has no words of documents, so a purge has nothing to do there.
+  @Test func aPurgeLeavesWhatIsNoIndex() throws {
+    let fixture = try LibraryFixture()
+    try fixture.save("one", "zeppelin")
+    symlink("/nowhere", file(fixture))
+    _ = try fixture.library.change(.init(searchContents: true))
+    expect(.exists) { _ = try find(fixture.library, fixture.account, "zeppelin") }
+    try fixture.library.purge(fixture.path("one"), version: nil)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file(fixture)) == "/nowhere")
+    unlink(file(fixture))
+    try fixture.finish()
+  }
+
   /// What the index has follows from the library, whatever becomes of its file.
   @Test func theIndexIsMadeAnewWhereItIsDamagedOrAnothers() throws {
     let fixture = try LibraryFixture()

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import SheafClient
 import SheafLibrary
@@ -7,14 +8,15 @@ import SheafService
 import Testing
 
 @Suite struct ServiceTests {
-  /// Serves a new library in a folder of its own to `body`.
+  /// Serves a new library in a folder of its own to `body`, once its file is changed as SQL says.
   private func withService(
-    folder name: String = "library", mounts: (any MountController)? = nil,
+    folder name: String = "library", changed sql: String? = nil, mounts: (any MountController)? = nil,
     _ body: (Library, SheafClient) async throws -> Void
   ) async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sheaf-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: folder) }
     let location = LibraryLocation(path: folder.appendingPathComponent(name).path + "/library.sqlite")
+    if let sql { try Self.makeLibrary(at: location, changed: sql) }
     let library = try Library.open(location)
     let service = try SheafService(library: library, mounts: mounts, logger: Logger(label: "test"))
     try await service.start()
@@ -65,6 +67,26 @@ import Testing
     } catch {
       return error as? SheafError
     }
+  }
+
+  /// Of whatever a library holds, an error of it names its file.
+  @Test func whatIsDamagedIsNamedWithItsLibrary() async throws {
+    try await withService(changed: "INSERT INTO settings VALUES ('searchContents', 1)") { library, client in
+      let answered = await failure { _ = try await client.settings() }
+      #expect(answered?.kind == .corrupt && answered?.subject == library.location.path, "\(answered as Any)")
+
+      let other = LibraryLocation(path: library.location.path + ".other")
+      try Self.makeLibrary(at: other, changed: "UPDATE settings SET value = 'x' WHERE key = 'hashKey'")
+      let refused = await failure { try Library.open(other).close() }
+      #expect(refused?.kind == .corrupt && refused?.subject == other.path, "\(refused as Any)")
+    }
+  }
+
+  private static func makeLibrary(at location: LibraryLocation, changed sql: String) throws {
+    try Library.open(location).close()
+    let database = try DatabaseQueue(path: location.path)
+    try database.writeWithoutTransaction { try $0.execute(sql: sql) }
+    try database.close()
   }
 
   @Test func servesAccountsAndErrors() async throws {

@@ -27,8 +27,11 @@ enum JSON {
         result.append(scalar)
         continue
       }
-      let digits = String(scalar.value, radix: 16)
-      result.append(contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
+      // As UTF-16, which is how JSON escapes (RFC 8259, section 7).
+      for unit in String(scalar).utf16 {
+        let digits = String(unit, radix: 16)
+        result.append(contentsOf: ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).unicodeScalars)
+      }
     }
     return String(result)
   }

@@ -1,3 +1,4 @@
+import Foundation
 import SheafModel
 import SheafStore
 
@@ -129,5 +130,20 @@ struct EventData: Decodable {
 extension EventDetails.Version {
   init(_ version: VersionRow) {
     self.init(number: version.number, base: version.base, size: version.size, cause: version.cause.rawValue)
+  }
+}
+
+extension EventData {
+  /// The data of a row.
+  ///
+  /// - Throws: `corrupt` where the row has no JSON of an event.
+  init(_ row: EventRow) throws(SheafError) {
+    do {
+      self = try JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
+    } catch {
+      throw SheafError(
+        .corrupt, subject: "event \(row.number)", reason: "says something else than Sheaf writes",
+        advice: "run sheaf check")
+    }
   }
 }

@@ -198,7 +198,7 @@ extension Library {
   /// The data of a pending event; nil for an event that a crash left.
   private func data(of event: EventLog.Pending, _ change: Change) throws -> EventData? {
     guard event.isInStore else { return event.data }
-    return try JSONDecoder().decode(EventData.self, from: Data(stored(event, change).data.utf8))
+    return try EventData(stored(event, change))
   }
 
   /// The whole row of a waiting event.
@@ -408,7 +408,7 @@ extension Library {
     try change.rows.removePending(row.number)
     guard var item = try change.rows.item(event.row.item), !item.isQuiet else { return }
     if row.type == EventType.created.rawValue {
-      var data = try event.data ?? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
+      var data = try event.data ?? EventData(row)
       if item.kind != .folder {
         let isQuiet = try FileRole(Array(data.item.name.utf8)).isQuiet {
           let parent = try change.rows.inode(item: item.id)?.parent ?? 0

@@ -62,8 +62,7 @@ extension Library {
     with text: String, progress: (SheafModel.Progress) -> Void
   ) throws -> [Int64: SearchIndex.Document] {
     guard try locked({ try searchesContents() }) else { return [:] }
-    return try searchedContents.withLock { contents in
-      let index = try contents.opened((location.path, id))
+    return try withIndex { index in
       try update(index, progress)
       return try index.documents(with: text)
     }
@@ -72,18 +71,32 @@ extension Library {
   /// Brings the index up to date, if contents are searched.
   func updateSearchedContents() throws {
     guard try locked({ try searchesContents() }) else { return }
-    try searchedContents.withLock { contents in
-      try update(contents.opened((location.path, id))) { _ in }
-    }
+    try withIndex { try update($0) { _ in } }
   }
 
   /// Takes what was purged out of the index's file (rule 3).
   func forgetPurgedContents() throws {
     guard try locked({ try searchesContents() }) else { return }
+    do {
+      try withIndex { index in
+        try update(index) { _ in }
+        try index.tighten()
+      }
+    } catch let error as SheafError where error.kind == .exists {
+      // What has the index's name is none, so it has no words of documents.
+    }
+  }
+
+  /// Runs `body` with the index, and once more with a new one where the index turns out to be damaged.
+  private func withIndex<Value: Sendable>(_ body: (SearchIndex) throws -> Value) throws -> Value {
     try searchedContents.withLock { contents in
-      let index = try contents.opened((location.path, id))
-      try update(index) { _ in }
-      try index.tighten()
+      do {
+        return try body(contents.opened((location.path, id)))
+      } catch let error as SheafError where contents.index?.isDamaged(by: error) == true {
+        contents.close()
+        SearchIndex.remove(of: location.path)
+        return try body(contents.opened((location.path, id)))
+      }
     }
   }
 
