@@ -5,6 +5,8 @@ import SheafWire
 struct Departures {
   /// What one item's send comes to, before the sends have their order.
   private struct Departure {
+    /// What was saved before the item entered the share that it is in, and no person there sees: sent while it is outside.
+    var former: [Send] = []
     let send: Send
     /// Versions that follow, each in a send of its own.
     let versions: [LocalVersion]
@@ -14,10 +16,13 @@ struct Departures {
   /// The newest number of the feed below which everything is shown.
   private let read: Int64
   private var departures: [WireID: Departure] = [:]
+  /// Whether all that was changed here is looked at.
+  private let isWhole: Bool
 
-  init(_ draft: ReplicaDraft, read: Int64) {
+  init(_ draft: ReplicaDraft, read: Int64, isWhole: Bool) {
     self.draft = draft
     self.read = read
+    self.isWhole = isWhole
   }
 
   /// - Parameter changed: The items that were changed here.
@@ -25,6 +30,7 @@ struct Departures {
   mutating func depart(_ changed: [WireID]) throws -> (groups: [[Send]], draft: ReplicaDraft) {
     let joined = try join(changed)
     for id in changed.sorted() where id != .root && !joined.contains(id) { departures[id] = try departure(id) }
+    try holdEntries(changed)
     while try hold() {}
     return (try ordered(), draft)
   }
@@ -65,6 +71,7 @@ struct Departures {
         send: Send(serial: 0, item: id, kind: base.kind, base: base.number, read: read, isDeletion: true), versions: [])
     }
     guard local.readiness == .ready || (local.readiness == .never && base != nil) else { return nil }
+    if let entering = try entering(local, base) { return entering }
     guard let base else { return try creation(of: local) }
     if local.unsent.isEmpty, let version = base.version?.id, local.version != version {
       // Everything that was saved here the hub has; another version is current there.
@@ -82,6 +89,57 @@ struct Departures {
         target: local.target == base.target ? nil : local.target,
         attributes: local.attributes == base.attributes ? nil : local.attributes,
         version: local.unsent.first.map(Self.sent)), versions: Array(local.unsent.dropFirst()))
+  }
+
+  /// The sends of a document that is in a share, if some of its versions are from before it entered that. They are sent
+  /// while it is outside, at the hub, too: its numbers decide what people in the share see.
+  ///
+  /// - Returns: nil where nothing is to be hidden that the hub would not hide.
+  private mutating func entering(_ local: LocalItem, _ base: ItemState?) throws -> Departure? {
+    guard let entry = try draft.entry(local.item), entry.item != local.item,
+      let last = local.unsent.lastIndex(where: { $0.time <= entry.time })
+    else { return nil }
+    let isInside = try base.map { try isBelow($0, entry.item) } ?? true
+    // The version that was current then is seen. A save that comes with the move is current with it.
+    let moves = base.map { Set($0.places) != local.places } ?? true
+    if last == 0, isInside || moves { return nil }
+    func version(_ index: Int, places: [Place]? = nil) -> Send {
+      var send = Send(
+        serial: 0, item: local.item, kind: local.kind, base: base?.number, read: read, places: places,
+        version: Self.sent(local.unsent[index]))
+      if base == nil, index == 0 {
+        (send.mode, send.mtime, send.attributes) = (local.mode, local.mtime, local.attributes)
+      }
+      return send
+    }
+    let former = (0...last).map { version($0, places: $0 == 0 && isInside ? [Self.outside(local)] : nil) }
+    let rest = Array(local.unsent.dropFirst(last + 1))
+    let send = Send(
+      serial: 0, item: local.item, kind: local.kind, base: base?.number, read: read,
+      places: isInside || moves ? local.places.sorted() : nil,
+      mode: local.mode == base?.mode ? nil : local.mode, mtime: local.mtime == base?.mtime ? nil : local.mtime,
+      attributes: local.attributes == base?.attributes ? nil : local.attributes)
+    if send.places == nil, send.mode == nil, send.mtime == nil, send.attributes == nil {
+      return Departure(former: former.dropLast(), send: former[last], versions: rest)
+    }
+    return Departure(former: former, send: send, versions: rest)
+  }
+
+  /// A place outside of all shares that no other item has.
+  private static func outside(_ local: LocalItem) -> Place {
+    let suffix = Array(".\(local.item)".utf8)
+    let name = local.places.min()?.name ?? []
+    return Place(parent: .root, name: name.prefix(WireLimits.nameBytes - suffix.count) + suffix)
+  }
+
+  /// Whether an item is in a folder at the hub, at whatever depth.
+  private mutating func isBelow(_ base: ItemState, _ folder: WireID) throws -> Bool {
+    var (next, seen) = (base.places.first?.parent, Set<WireID>())
+    while let above = next, above != .root, seen.insert(above).inserted {
+      if above == folder { return true }
+      next = try draft.base(above)?.places.first?.parent
+    }
+    return folder == .root
   }
 
   private mutating func creation(of local: LocalItem) throws -> Departure? {
@@ -111,6 +169,27 @@ struct Departures {
   }
 
   // MARK: - What has to wait
+
+  /// Takes out folders that enter a share, if something was deleted or moved out of them that the hub does not hear of
+  /// now: people in the share are not to see it.
+  private mutating func holdEntries(_ changed: [WireID]) throws {
+    for folder in try departures.keys.filter({ try enters($0) }) {
+      let isLeft = try changed.contains { id in
+        guard departures[id] == nil, let base = try draft.base(id), try isBelow(base, folder) else { return false }
+        guard let local = try draft.local(id) else { return try !draft.isGone(id) }
+        return try draft.mark(id) == nil && local.readiness != .never && local.places != Set(base.places)
+      }
+      if isLeft || !isWhole { departures[folder] = nil }
+    }
+  }
+
+  /// Whether the send of a folder that the hub has takes it into a share.
+  private mutating func enters(_ id: WireID) throws -> Bool {
+    guard let send = departures[id]?.send, send.kind == .folder, send.places != nil, let base = try draft.base(id),
+      let entry = try draft.entry(id)
+    else { return false }
+    return try entry.item != id && !isBelow(base, entry.item)
+  }
 
   /// Takes out what cannot be sent before something that is not sent now.
   private mutating func hold() throws -> Bool {
@@ -170,7 +249,14 @@ struct Departures {
     var needs: [WireID: Set<WireID>] = [:]
     for id in ids { needs[id] = try prerequisites(of: id) }
     for (deletion, moved) in try movedOut(of: ids) { needs[deletion, default: []].formUnion(moved) }
-    var sends: [[Send]] = []
+    for folder in try ids.filter({ try enters($0) }) {
+      for id in ids {
+        guard id != folder, needs[id]?.contains(folder) != true, let base = try draft.base(id) else { continue }
+        // What was changed in it, or left it, did so before it entered.
+        if try isBelow(base, folder) { needs[folder, default: []].insert(id) }
+      }
+    }
+    var sends = ids.flatMap { departures[$0]?.former ?? [] }.map { [$0] }
     for var group in Self.order(ids, &groups, needs) {
       if group.count > WireLimits.sendsPerRequest {
         // It goes in parts: each name is free before it is taken. Where that is not to be had, as in a circle of that

@@ -29,15 +29,16 @@ package enum Planner {
   ///   - changed: Items that were changed on this machine since they agreed with the hub.
   ///   - news: Items of which the hub told something that is not shown yet.
   ///   - read: The newest number of the feed that was read.
+  ///   - isWhole: Whether these are all items that were changed.
   package static func plan(
-    changed: [WireID], news: [WireID], read: Int64, _ reader: any ReplicaReader
+    changed: [WireID], news: [WireID], read: Int64, isWhole: Bool = true, _ reader: any ReplicaReader
   ) throws -> Plan {
     var arrivals = Arrivals(ReplicaDraft(reader))
     var draft = try arrivals.arrive(news)
     // To a deletion what is not shown yet is unknown.
     var shown = read
     for id in news { if let held = try draft.news(id) { shown = min(shown, held.number - 1) } }
-    var departures = Departures(draft, read: max(0, shown))
+    var departures = Departures(draft, read: max(0, shown), isWhole: isWhole)
     let (groups, planned) = try departures.depart(changed)
     return Plan(planned, groups: groups)
   }

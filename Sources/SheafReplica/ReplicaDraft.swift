@@ -77,6 +77,8 @@ struct ReplicaDraft {
 
   mutating func isGone(_ id: WireID) throws -> Bool { try reader.isGone(id) }
 
+  mutating func entry(_ id: WireID) throws -> ShareEntry? { try reader.entry(id) }
+
   mutating func newID() -> WireID { reader.newID() }
 
   /// The id that an item has now.

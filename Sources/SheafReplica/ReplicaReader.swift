@@ -17,6 +17,17 @@ package enum ReplicaMark: Hashable, Sendable, Codable {
   case returning
 }
 
+/// How an item is in a share: with which item that is shared, and since when.
+package struct ShareEntry: Hashable, Sendable {
+  /// The shared item.
+  package let item: WireID
+  /// By the clock of this machine, in nanoseconds since 1970. Of what was saved until then, people in the share see the
+  /// last version alone.
+  package let time: Int64
+
+  package init(item: WireID, time: Int64) { (self.item, self.time) = (item, time) }
+}
+
 /// The three trees of a replica, as a plan finds them: what is on this machine (*local*), what the hub had when it and
 /// this machine last agreed (*base*), and what the hub told since (*news*).
 package protocol ReplicaReader {
@@ -27,6 +38,8 @@ package protocol ReplicaReader {
   /// A newer state that the hub told, and that is not shown yet.
   mutating func news(_ id: WireID) throws -> ItemState?
   mutating func mark(_ id: WireID) throws -> ReplicaMark?
+  /// Where an item of this machine is in a share of its account; nil where it is in none, and in others' shares.
+  mutating func entry(_ id: WireID) throws -> ShareEntry?
   /// The item that has a name on this machine.
   mutating func localOccupant(of place: Place) throws -> WireID?
   /// The item that has a name in the base.

@@ -38,6 +38,7 @@ struct HubSharing: Sendable {
       switch try await facts(of: path) {
       case .local: throw Self.notShared(path)
       case .item(let item, _, _):
+        try await sent(item, path)
         let state = try await client.share(item: item, change.settings)
         do {
           try checkEnd(change, state, path)
@@ -61,6 +62,22 @@ struct HubSharing: Sendable {
     let shown = try await shares.call { library, _ in try library.share(of: path) }
     guard let shown else { throw Self.notShared(path) }
     return shown
+  }
+
+  /// Waits until the hub has all that was done in an item: what comes after the share began, people there see.
+  ///
+  /// - Throws: `busy` where that takes long.
+  private func sent(_ item: WireID, _ path: ItemPath) async throws {
+    let end = ContinuousClock.now + Self.patience
+    while try await shares.call({ library, account in try library.hasUnsent(below: item, of: account) }) {
+      guard ContinuousClock.now < end else {
+        throw SheafError(
+          .busy, subject: "\(path)",
+          reason: "has changes that the hub does not have yet, and nobody is to see what was before",
+          advice: "share it once `sheaf sync --wait` says that everything is sent")
+      }
+      try await Task.sleep(for: Self.pause)
+    }
   }
 
   /// Notices a hub that does not know of links that end.

@@ -22,6 +22,14 @@ struct SimulatedReplica {
     }
     func isGone(_ id: WireID) -> Bool { !replica.unsettled.contains(id) }
     func alias(_ id: WireID) -> WireID? { replica.aliases[id] }
+
+    /// As if each folder were shared, and all but the newest save of what is in it were older than that.
+    func entry(_ id: WireID) -> ShareEntry? {
+      guard let item = replica.tree.items[id], let folder = item.places.min()?.parent, folder != .root else {
+        return nil
+      }
+      return ShareEntry(item: folder, time: item.unsent.dropLast().last?.time ?? .max)
+    }
     mutating func newID() -> WireID { Self.id(&random) }
 
     static func id(_ random: inout SeededRandom) -> WireID {

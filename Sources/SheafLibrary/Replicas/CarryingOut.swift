@@ -308,6 +308,7 @@ extension Library {
         item.lastVersion = item.version
       }
     }
+    if try isSharedHereAlone(parent) { item.entered = max(time, Timestamp(nanoseconds: version?.time ?? 0)) }
     try change.rows.insert(item)
     try change.rows.insert(row)
     // A name that differs from the hub's is this machine's.

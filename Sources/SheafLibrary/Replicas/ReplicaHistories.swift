@@ -463,7 +463,11 @@ extension Library {
             size: content.length, cause: version.cause.local, base: base, content: content, isOpen: false))
         try change.rows.set(
           ReplicaVersionRow(number: version.number, uuid: version.id.bytes, isSent: true), of: item.id)
-        guard version.number > item.lastVersion else { return }
+        if try isSharedHereAlone(inode.row.parent) {
+          let latest = try change.rows.versionFacts(item.id).map(\.time).max()
+          try stampEntry(of: inode, max(change.time, latest ?? change.time), change)
+        }
+        guard version.number > item.lastVersion, let item = try change.rows.item(item.id) else { return }
         var raised = item
         raised.lastVersion = version.number
         try change.rows.update(raised)
@@ -558,6 +562,7 @@ extension Library {
         id: numbers.nextItem(), uuid: UUID(bytes: state.item.bytes), kind: state.kind.local, owner: row.owner,
         creator: origin.creator, created: min(origin.created ?? time, time))
       row.item = item.id
+      if try isSharedHereAlone(parent) { item.entered = max(time, Timestamp(nanoseconds: version?.time ?? 0)) }
       try makeChange(.replica, by: caller, at: time) { change in
         if state.kind == .document {
           let isAbsent = try contents == nil && version?.size ?? 0 > 0 && historyComesAbsent(nil)

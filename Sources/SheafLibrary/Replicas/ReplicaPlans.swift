@@ -365,7 +365,7 @@ extension Library: ReplicaInterface {
     let news = told.prefix(limit).compactMap { WireID(bytes: $0.item) }
     var tree = try ReplicaTree(self, replica, changed: changed)
     let read = told.count > limit ? min(replica.read, told[limit].number - 1) : replica.read
-    let plan = try Planner.plan(changed: changed, news: news, read: read, tree)
+    let plan = try Planner.plan(changed: changed, news: news, read: read, isWhole: noted.count < limit, tree)
     let touched = plan.items
     let settled = try changed.filter { id in try !touched.contains(id) && Self.isSettled(id, &tree) }
     let isDone = plan.changes.isEmpty && plan.records.isEmpty && plan.groups.isEmpty && settled.isEmpty
@@ -449,6 +449,10 @@ extension Library: ReplicaInterface {
         replica.serial += 1
         send.serial = replica.serial
         send.time = try time(of: send, account)
+        // People in a share are not to see since when something was there before.
+        if let time = send.time, send.places != nil, let entry = try reader.entry(send.item) {
+          send.time = max(time, entry.time)
+        }
         send.previousName = try previousName(of: send, account)
         try change.rows.insert(
           ReplicaSendRow(serial: send.serial, first: first, send: try replicaTexts.encode(send)), of: account)

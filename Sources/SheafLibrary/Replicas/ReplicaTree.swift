@@ -115,6 +115,17 @@ struct ReplicaTree: ReplicaReader {
       readiness: readiness)
   }
 
+  func entry(_ id: WireID) throws -> ShareEntry? {
+    // Whoever takes part in a share has nothing of before in it.
+    guard replica.reader == nil, !library.shares.isEmpty, let inode = try inode(id),
+      let share = try library.share(of: inode), share.row.isActive,
+      let item = try library.read({ try $0.item(share.row.item) })
+    else { return nil }
+    return ShareEntry(
+      item: item.id == library.inodes[documents]?.row.item ? .root : WireID(item.uuid),
+      time: try library.entryTime(of: inode, in: share).nanoseconds)
+  }
+
   func localOccupant(of place: Place) throws -> WireID? {
     guard let folder = try inode(place.parent), let entry = try library.entry(folder.ino, place.name) else {
       return nil

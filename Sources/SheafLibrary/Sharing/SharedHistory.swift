@@ -67,6 +67,13 @@ extension Library {
     }
   }
 
+  /// Whether a folder of a connected account is in a share of which its hub knows nothing, since it began before the
+  /// account was connected. The hub cannot tell what was in it when, so all that comes from there enters as it comes.
+  func isSharedHereAlone(_ folder: Int64) throws -> Bool {
+    guard !shares.isEmpty, let share = try share(ofFolder: folder) else { return false }
+    return share.row.isActive && share.row.url == nil && share.participants.count > 1
+  }
+
   /// Whether `caller` sees that something was deleted: participants what was deleted since its folder entered the
   /// share.
   func isVisible(_ deleted: DeletedRow, _ caller: Caller) throws -> Bool {

@@ -57,6 +57,59 @@ import Testing
     for machine in [alice, bob] { #expect(try machine.library.check() == []) }
   }
 
+  /// The hub hears of everything that alice did on a train in one go. Her private texts are still from before.
+  @Test(arguments: [true, false]) func whatAliceDidOnATrainBeforeItEnteredBobNeverSees(isPaused: Bool) throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team old && echo p > team/p && echo SECRET0 > old/known && echo x > old/gone")
+      try people.join("team", can: "edit")
+      if isPaused { try people.alice.succeed("sync", "--pause") }
+      // Saves of other programs, so that each is kept.
+      try people.alice.shell(
+        """
+        sh -c 'echo SECRET1 > d; mkdir priv; echo SECRET2 > priv/f; ln priv/f priv/f2; echo SECRET3 > old/known'
+        sh -c 'echo open > d; echo open > priv/f; echo open > old/known; rm old/gone'
+        mv team/p p; sh -c 'echo SECRET4 > p'; sh -c 'echo public > p'
+        mv d priv p old team/
+        """)
+      if isPaused { try people.alice.succeed("sync", "--resume") }
+      try people.settle()
+      for (path, text) in [
+        ("d", "open"), ("priv/f", "open"), ("priv/f2", "open"), ("p", "public"), ("old/known", "open"),
+      ] {
+        #expect(people.text(people.shared("team/\(path)")) == text + "\n", "\(path)")
+      }
+      let seen = try Command.shell(
+        """
+        cd '\(people.shared("team"))' && grep -ra . . .versions/*/ priv/.versions/*/ old/.versions/*/; ls .deleted old/.deleted
+        """
+      ).run().text
+      #expect(!seen.contains("SECRET") && !seen.contains("gone") && seen.contains("public"), "\(seen)")
+      let told = try people.bob.succeed("activity", "--json").text
+      #expect(!told.contains("gone") && !told.contains("known.") && told.contains("priv"), "\(told)")
+      // Alice has all of it.
+      for (path, text) in [("d", "SECRET1"), ("priv/f", "SECRET2"), ("old/known", "SECRET0"), ("p", "SECRET4")] {
+        let folder = path.split(separator: "/").dropLast().map { $0 + "/" }.joined()
+        let name = path.split(separator: "/").last ?? ""
+        let versions = try people.alice.shell("cat team/\(folder).versions/\(name)/*")
+        #expect(versions.contains(text), "\(path): \(versions)")
+      }
+    }
+  }
+
+  /// A share begins once the hub has what is in it.
+  @Test func aShareBeginsWithWhatIsCurrent() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir plans && echo x > plans/x")
+      try people.alice.wait()
+      try people.alice.shell("sh -c 'echo SECRET > plans/x'; sh -c 'echo open > plans/x'")
+      _ = try people.alice.succeed("share", "Documents/plans", "--with", Self.bob, "--can", "view")
+      _ = try people.bob.succeed("accept", people.url("plans"))
+      try people.settle()
+      let seen = try Command.shell("cat '\(people.shared("plans"))'/.versions/x/*").succeed().text
+      #expect(seen == "open", "\(seen)")
+    }
+  }
+
   @Test func whatAliceSharesBobEditsAtHisMachine() throws {
     try withPeople { people in
       try people.alice.shell(
