@@ -1,11 +1,12 @@
 extension Unicode.Scalar {
   /// Whether it controls the display of a text instead of being visible in it: controls of terminals (C0 and C1), ends
   /// of lines, and, with which a name looks like another one, controls of writing direction (Unicode, Bidi_Control) and
-  /// what nobody sees and no writing needs: spaces without width, annotations, tags. Joiners are part of writing.
+  /// what nobody sees and hardly any writing needs: spaces without width, fillers, annotations, tags. Joiners and
+  /// variation selectors are part of writing.
   package var isControl: Bool {
     switch value {
-    case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200B, 0x200E, 0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF,
-      0xFFF9...0xFFFB, 0xE0000...0xE007F:
+    case 0..<0x20, 0x7F...0x9F, 0xAD, 0x061C, 0x115F, 0x1160, 0x180E, 0x200B, 0x200E, 0x200F, 0x2028...0x202E,
+      0x2060...0x206F, 0x3164, 0xFEFF, 0xFFA0, 0xFFF9...0xFFFB, 0x1D173...0x1D17A, 0xE0000...0xE007F:
       true
     default: false
     }

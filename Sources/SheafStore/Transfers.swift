@@ -150,6 +150,8 @@ extension StoreTransaction {
           mode = CASE WHEN mode & 61440 = 32768 THEN mode & ~3072 ELSE mode END
         WHERE ino = ?1 AND owner = ?2
         """, ino, change.former, change.owner, numbers[2], numbers[3])
+      // As chown(2) has it: they would be the new owner's gift.
+      try removeXattr(ino, Self.capability)
     }
     for item in items {
       try self.change(
@@ -158,6 +160,14 @@ extension StoreTransaction {
         known.items.noteChange(item) { if $0.owner == change.former { $0.owner = change.owner } }
       }
     }
+  }
+
+  /// The attribute with the capabilities that a program gives whoever runs it (capabilities(7)).
+  private static let capability = Array("security.capability".utf8)
+
+  /// Whether an attribute went with the owner that an inode had, though its row may still be there.
+  func isLeft(_ name: [UInt8], of ino: Int64) -> Bool {
+    name == Self.capability && connection.given?.inos.contains(ino) ?? false
   }
 
   /// Notes whose rows are read as the new owner's, though they may still name the former one; nil for none.

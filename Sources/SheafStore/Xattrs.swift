@@ -31,14 +31,17 @@ package struct XattrSpace: Hashable, Sendable {
 /// Extended attributes: values can be large, and are read only one by one, or where somebody needs all of them.
 extension StoreTransaction {
   package func xattr(_ ino: Int64, _ name: [UInt8]) throws -> [UInt8]? {
-    try known(
+    if isLeft(name, of: ino) { return nil }
+    return try known(
       connection.known?.xattrs, XattrKey(ino: ino, name: name), "SELECT value FROM xattrs WHERE ino = ? AND name = ?",
       ino, name
     ) { try $0.bytes(0) }
   }
 
   package func xattrNames(_ ino: Int64) throws -> [[UInt8]] {
-    try all("SELECT name FROM xattrs WHERE ino = ? ORDER BY name", ino) { try $0.bytes(0) }
+    try all("SELECT name FROM xattrs WHERE ino = ? ORDER BY name", ino) { try $0.bytes(0) }.filter {
+      !isLeft($0, of: ino)
+    }
   }
 
   /// The names with the bytes of their values, in the order of names.

@@ -147,7 +147,8 @@ extension Library {
       let above = try store.snapshot { try Self.deletedFolders(above: top, $0) }
       _ = try recover(above, of: top, called: subject, to: nil, caller) { _ in }
     }
-    let rows = isFolder && !isAlone ? try visible(store.snapshot { try Self.gather(top, $0) }, caller) : [top]
+    let rows =
+      isFolder && !isAlone ? try visible(store.snapshot { try Self.gather(top, $0) }, from: top, caller) : [top]
     return try recover(rows, of: top, called: subject, to: destination, caller, progress: progress)
   }
 
@@ -257,13 +258,24 @@ extension Library {
   // MARK: - What comes along
 
   /// Those of some deletions that `caller` sees.
-  private func visible(_ rows: [DeletedRow], _ caller: Caller) throws -> [DeletedRow] {
+  ///
+  /// - Parameter top: That with which the others come along, if they do: what was deleted from a folder before that
+  ///   entered its share was never in the share, and is not among them.
+  private func visible(
+    _ rows: [DeletedRow], from top: DeletedRow? = nil, _ caller: Caller
+  ) throws -> [DeletedRow] {
     var seen: [DeletedRow] = []
     for start in stride(from: 0, to: rows.count, by: Self.recoveryBatch) {
       let some = rows[start..<min(start + Self.recoveryBatch, rows.count)]
-      seen += try locked { try some.filter { try isVisible($0, caller) } }
+      seen += try locked { try some.filter { try isVisible($0, caller) && (top == nil || $0 == top || wasShared($0)) } }
     }
     return seen
+  }
+
+  /// Whether something was deleted from a folder that was in its share by then, or is in none.
+  private func wasShared(_ row: DeletedRow) throws -> Bool {
+    guard !shares.isEmpty, let share = try share(ofFolder: row.parent) else { return true }
+    return try row.time >= entryTime(of: inode(row.parent), in: share)
   }
 
   /// A deleted folder, while the items that were deleted with it are gathered.

@@ -11,7 +11,8 @@ import SheafStore
 ///    sweep frees once it is gone.
 /// 2. A program can make one where the account may write a document in that `Shared/OWNER`, and under a name that says
 ///    that it will not stay (``FileRole/looksPassing(_:)``), or as mkstemp(3) opens it. Anything else would be lost to
-///    a person who believes to have shared it, and is refused (EACCES).
+///    a person who believes to have shared it, and is refused (EACCES). So is what a database has beside its file until
+///    a transaction is over: others would take up a half transaction without it.
 /// 3. It is gone when it is removed, 15 s after nobody has it open and its program has ended, when its account loses
 ///    the share, and with the process.
 /// 4. Renamed over a document that its account may write it is that document's next version, as below a shared folder
@@ -98,12 +99,22 @@ extension Library {
     return try listing(of: place.account, owner: place.owner)[name] != nil
   }
 
+  /// Whether a name is that of the journal, the log or the index of the log of an entry (SQLite, "Temporary Files Used
+  /// By SQLite").
+  private func isOfDatabase(_ place: TemporaryFiles.Name) throws -> Bool {
+    let entries = try listing(of: place.account, owner: place.owner)
+    return ["-journal", "-wal", "-shm"].contains { ending in
+      place.name.suffix(ending.utf8.count).elementsEqual(ending.utf8)
+        && entries[Array(place.name.dropLast(ending.utf8.count))] != nil
+    }
+  }
+
   private func makeTemporary(
     _ place: TemporaryFiles.Name, mode: UInt32, isPassing: Bool = false, _ caller: Caller
   ) throws -> Inode {
     try Self.checkLength(place.name)
     guard try isPassing || FileRole.looksPassing(place.name) || isNamedAfterEntry(place), !Self.isReserved(place.name),
-      let (document, share) = try documentBeside(place, caller)
+      try !isOfDatabase(place), let (document, share) = try documentBeside(place, caller)
     else { throw Self.denied }
     guard temporaryFiles.count(of: place.account) < TemporaryFiles.limit else {
       throw SheafError(
