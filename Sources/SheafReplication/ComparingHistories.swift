@@ -103,6 +103,10 @@ extension ReplicaEngine {
       } catch let error as SheafError where error.kind == .noSpace {
         tellLacking(due.item, error)
         return .lacksRoom
+      } catch let error as OtherSize {
+        // Whatever the hub gives out, it is not that version.
+        left.removeAll { $0.id == error.version }
+        continue
       }
       left = left.dropFirst(count)
       // What happened meanwhile comes before the rest, which is compared again.
@@ -149,7 +153,7 @@ extension ReplicaEngine {
         whole.map { .init(item: due.item, version: $0.id) }, of: subject.scope
       ) { index, bytes in
         guard offset + Int64(bytes.readableBytes) <= whole[index].size else {
-          throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
+          throw OtherSize(version: whole[index].id)
         }
         let open: UInt64
         if let handle { open = handle } else { open = try await call { try $0.beginContents(of: $1) } }

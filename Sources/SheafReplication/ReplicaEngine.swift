@@ -43,6 +43,8 @@ final class ReplicaEngine: Sendable {
   private static let largeLimit = 256
   /// How long what did not fit on the disk waits until it is tried again.
   private static let roomPause = Duration.seconds(30)
+  /// How often at most everything is read anew since the hub told a wrong size.
+  private static let sizesPause = Duration.seconds(600)
 
   private struct State {
     var state = ConnectionStatus.State.connecting
@@ -62,6 +64,8 @@ final class ReplicaEngine: Sendable {
     /// Whether the hub says that this machine is to destroy what it has of the account.
     var isWiped = false
     var full: Full?
+    /// When everything was read anew last since the hub told a wrong size.
+    var sizesRead: ContinuousClock.Instant?
     /// After which contents the search for those that are to come goes on, and the wake-up for which it began; nil once
     /// it found no more.
     var search: (after: Int64, wakes: Int)? = (0, 0)
@@ -565,6 +569,19 @@ final class ReplicaEngine: Sendable {
     return try await carryOut(number, step, (item, version)) ? .went : .wasImpossible
   }
 
+  /// Tells that contents of an item have another size than the hub told, and has everything read anew, though not
+  /// often: the hub may tell the right size by now, and its feed does not say the same twice.
+  private func noteOtherSize(of item: WireID) async throws {
+    tell(ItemNotice(item: item, text: "has contents of another size at the hub than it tells, so they do not come"))
+    let rereads = state.withLock { state in
+      let now = ContinuousClock.now
+      if let last = state.sizesRead, now - last < Self.sizesPause { return false }
+      state.sizesRead = now
+      return true
+    }
+    if rereads { try await call { try $0.reread($1, isGone: false) } }
+  }
+
   /// Carries out a step that needs contents.
   private func carryOut(
     _ number: Int64, _ step: ReplicaStep, _ needed: (item: WireID, version: ItemVersion)
@@ -575,6 +592,8 @@ final class ReplicaEngine: Sendable {
       var isThere = false
       do {
         isThere = try await fetch(needed.item, needed.version, to: handle)
+      } catch is OtherSize {
+        try await noteOtherSize(of: needed.item)
       } catch let error as SheafError where error.kind == .noSpace {
         tellLacking(needed.item, error)
       }
@@ -590,24 +609,33 @@ final class ReplicaEngine: Sendable {
   }
 
   /// Writes the contents of a version to an open file; returns whether the hub has them.
+  ///
+  /// - Throws: ``OtherSize`` if they are shorter or longer than the hub told.
   func fetch(_ item: WireID, _ version: ItemVersion, to handle: UInt64) async throws -> Bool {
     guard (1...WireLimits.documentBytes).contains(version.size) else { return false }
     let ranges = try await copyKnown(item, version, to: handle)
     try await requireRoom(for: ranges.reduce(0) { $0 + Int64($1.count) })
+    // A part has the length that it is asked for; of all that there is, another size shows.
+    let isWhole = ranges == [0..<version.size]
+    let parts = ranges.map { range in
+      isWhole
+        ? ContentsRequest.Part(item: item, version: version.id)
+        : ContentsRequest.Part(
+          item: item, version: version.id, offset: range.lowerBound, length: Int64(range.count))
+    }
     var (part, offset, isThere): (Int, Int64, Bool) = (-1, 0, true)
-    try await client.contents(
-      ranges.map {
-        .init(item: item, version: version.id, offset: $0.lowerBound, length: Int64($0.count))
-      }, of: subject.scope
-    ) { index, bytes in
+    try await client.contents(parts, of: subject.scope) { index, bytes in
       if index != part { (part, offset) = (index, ranges[index].lowerBound) }
       guard offset + Int64(bytes.readableBytes) <= ranges[index].upperBound else {
-        throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
+        throw OtherSize(version: version.id)
       }
       try await write(bytes, to: handle, at: offset)
       offset += Int64(bytes.readableBytes)
-    } end: { _, failure in
-      guard let failure else { return }
+    } end: { index, failure in
+      guard let failure else {
+        guard index == part, offset == ranges[index].upperBound else { throw OtherSize(version: version.id) }
+        return
+      }
       switch failure.kind {
       case .refused(.notFound), .refused(.gone): isThere = false
       default: throw failure
@@ -819,16 +847,20 @@ final class ReplicaEngine: Sendable {
     let small = next.filter { $0.version.size <= FetchedContents.longest }
     var fetched: [WireID: [UInt8]] = [:]
     var bytes: [UInt8] = []
-    try await client.contents(
-      small.map { .init(item: $0.item, version: $0.version.id) }, of: subject.scope
-    ) { index, some in
-      guard Int64(bytes.count + some.readableBytes) <= small[index].version.size else {
-        throw SheafError(.inputOutput, subject: hub, reason: "gives out more than a version has")
+    do {
+      try await client.contents(
+        small.map { .init(item: $0.item, version: $0.version.id) }, of: subject.scope
+      ) { index, some in
+        guard Int64(bytes.count + some.readableBytes) <= small[index].version.size else {
+          throw OtherSize(version: small[index].version.id)
+        }
+        bytes += some.readableBytesView
+      } end: { index, failure in
+        if failure == nil { fetched[small[index].version.id] = bytes }
+        bytes = []
       }
-      bytes += some.readableBytesView
-    } end: { index, failure in
-      if failure == nil { fetched[small[index].version.id] = bytes }
-      bytes = []
+    } catch is OtherSize {
+      // Its own step says so.
     }
     ahead.keep(fetched)
     return ahead.has(version)
