@@ -57,7 +57,11 @@ extension DeviceClient {
             problem?.writeImmutableBuffer(some)
           }
         case .endOfPart:
-          try await end(next, try problem.map { refusal(try decode($0)) })
+          if let problem {
+            try await end(next, refusal(try await decode(problem)))
+          } else {
+            try await end(next, nil)
+          }
           next += 1
         }
       }

@@ -123,7 +123,7 @@ extension DeviceClient {
     let isSound = page.changes.allSatisfy { change in
       change.number >= 0
         && (change.change == .left
-          ? change.state == nil : change.state.map { $0.number >= 0 && $0.item == change.item } ?? false)
+          ? change.state == nil : change.state.map { $0.isSound && $0.item == change.item } ?? false)
     }
     guard isSound, page.changes.count <= max(1, limit), token == nil || !page.hasMore || !page.changes.isEmpty else {
       throw nonsense("gives out a page of a feed that is none")
@@ -140,7 +140,7 @@ extension DeviceClient {
         "/v1/shares/\(share)/items/\(folder)/children?limit=\(WireLimits.rowsPerPage)"
           + (next.map { "&after=\($0)" } ?? ""))
       let isSound = page.items.allSatisfy { item in
-        item.number >= 0 && !item.isDeleted && item.places.contains { $0.parent == folder }
+        item.isSound && !item.isDeleted && item.places.contains { $0.parent == folder }
       }
       guard isSound, page.items.count <= WireLimits.rowsPerPage else {
         throw nonsense("lists a folder that is none")

@@ -159,7 +159,7 @@ extension VersionList {
     guard versions.count <= limit, purged.count <= limit else { return false }
     let numbers = [number] + versions.map(\.number)
     return zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 }
-      && versions.allSatisfy { (0...WireLimits.documentBytes).contains($0.size) }
+      && versions.allSatisfy(\.isSound)
       && Set(versions.map(\.id) + purged).count == versions.count + purged.count
   }
 }

@@ -171,7 +171,7 @@ package final class DeviceClient: Sendable {
     let query = "limit=\(limit)" + (token.map { "&token=\($0)" } ?? "") + (wait > 0 ? "&wait=\(wait)" : "")
     let page: FeedPage = try await fetch("/v1/feed?" + query)
     try checkToken(page.token)
-    guard page.items.count <= limit, page.items.allSatisfy({ $0.number >= 0 }),
+    guard page.items.count <= limit, page.items.allSatisfy(\.isSound),
       zip(page.items, page.items.dropFirst()).allSatisfy({ $0.number < $1.number })
     else { throw nonsense("gives out a page of a feed that is none") }
     return page
@@ -231,7 +231,9 @@ package final class DeviceClient: Sendable {
     try await transport.next(&bytes)
   }
 
-  func decode<Answer: Decodable>(_ bytes: ByteBuffer) throws -> Answer { try transport.decode(bytes) }
+  func decode<Answer: Decodable & Sendable>(_ bytes: ByteBuffer) async throws -> Answer {
+    try await transport.decode(bytes)
+  }
 
   /// Runs `body` with a token; once more with another one if the hub takes the first no more.
   private func inSession<Value>(_ body: (String) async throws -> Value) async throws -> Value {
@@ -249,8 +251,8 @@ package final class DeviceClient: Sendable {
   /// How far the account's logs go, now and whenever one goes on, for as long as it is read.
   package func news() -> HubNews { HubNews(client: self) }
 
-  func decodeNews(_ bytes: ByteBuffer) throws -> LogNews {
-    let news: LogNews = try decode(bytes)
+  func decodeNews(_ bytes: ByteBuffer) async throws -> LogNews {
+    let news: LogNews = try await decode(bytes)
     guard news.logs.allSatisfy({ $0.last >= 0 && $0.read >= 0 }) else { throw nonsense("tells of a log that is none") }
     for log in news.logs { try checkToken(log.token) }
     return news
@@ -259,8 +261,8 @@ package final class DeviceClient: Sendable {
   /// How far the zone's feed goes, now and whenever it goes on, for as long as it is read.
   package func changes() -> HubChanges { HubChanges(client: self) }
 
-  func decodeChanges(_ bytes: ByteBuffer) throws -> FeedNews {
-    let news: FeedNews = try decode(bytes)
+  func decodeChanges(_ bytes: ByteBuffer) async throws -> FeedNews {
+    let news: FeedNews = try await decode(bytes)
     guard news.number >= 0, news.inbox >= 0, news.shares.allSatisfy({ $0.number >= 0 }) else {
       throw nonsense("tells of a feed that is none")
     }

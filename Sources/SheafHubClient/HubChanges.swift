@@ -21,7 +21,7 @@ package struct HubChanges: AsyncSequence, Sendable {
     let client = client
     return Iterator(
       stream: HubStream(client, path: "/v1/stream", longest: Self.longestMessage) {
-        try client.decodeChanges($0)
+        try await client.decodeChanges($0)
       })
   }
 

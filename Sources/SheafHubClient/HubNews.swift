@@ -20,7 +20,7 @@ package struct HubNews: AsyncSequence, Sendable {
     let client = client
     return Iterator(
       stream: HubStream(client, path: "/v1/events/stream", longest: Self.longestMessage) {
-        try client.decodeNews($0)
+        try await client.decodeNews($0)
       })
   }
 

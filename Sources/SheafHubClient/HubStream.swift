@@ -16,7 +16,7 @@ struct HubStream<Message: Sendable> {
   /// Bytes of a message.
   private let longest: Int
   /// Reads and checks a message.
-  private let decode: @Sendable (ByteBuffer) throws -> Message
+  private let decode: @Sendable (ByteBuffer) async throws -> Message
   private var bytes: HTTPClientResponse.Body.AsyncIterator?
   private var text: ServerSentText
   private var isBeginning = true
@@ -26,7 +26,8 @@ struct HubStream<Message: Sendable> {
   private var asked: Double?
 
   init(
-    _ client: DeviceClient, path: String, longest: Int, decode: @escaping @Sendable (ByteBuffer) throws -> Message
+    _ client: DeviceClient, path: String, longest: Int,
+    decode: @escaping @Sendable (ByteBuffer) async throws -> Message
   ) {
     self.client = client
     self.path = path
@@ -68,7 +69,7 @@ struct HubStream<Message: Sendable> {
       do {
         while let message = try text.next() {
           guard case .data(let data) = message else { continue }
-          let read = try decode(data)
+          let read = try await decode(data)
           (pause, asked) = (nil, nil)
           return read
         }

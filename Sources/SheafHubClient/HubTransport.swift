@@ -18,7 +18,11 @@ package struct DeviceClientLimits: Sendable {
   /// How long a stream may say nothing: a hub says something every 15 seconds.
   package var silence = Duration.seconds(45)
   /// Bytes of an answer.
-  package var answer = 64 * 1024 * 1024
+  package var answer = 1024 * 1024
+  /// Bytes of a ``LongAnswer``: hubs end most pages after a mebibyte, and 65,536 copied parts of a version have five.
+  package var longAnswer = 16 * 1024 * 1024
+  /// Values in the JSON of an answer: four times those that 65,536 copied parts of a version have.
+  package var values = 1024 * 1024
   /// Versions of one list.
   package var versions = 100_000
   /// Seconds between attempts to open a stream, at first and at most.
@@ -80,6 +84,15 @@ struct HubRequest: Sendable {
 final class HubTransport: Sendable {
   /// Bytes of a problem.
   private static let longestProblem = 64 * 1024
+  /// Bytes of JSON that are decoded where they are asked for.
+  private static let shortJSON = 64 * 1024
+  /// Decodes what is longer, one at a time in this process: whatever hubs send, it holds up nothing else, and takes the
+  /// memory of one.
+  private static let decoding = {
+    let thread = NIOThreadPool(numberOfThreads: 1)
+    thread.start()
+    return thread
+  }()
 
   let hub: HubIdentity
   let limits: DeviceClientLimits
@@ -138,18 +151,19 @@ final class HubTransport: Sendable {
   func fetch<Answer: Decodable & Sendable>(_ request: HubRequest, as type: Answer.Type = Answer.self) async throws
     -> Answer
   {
-    try decode(try await answer(to: request))
+    let longest = Answer.self is any LongAnswer.Type ? limits.longAnswer : limits.answer
+    return try await decode(try await answer(to: request, upTo: longest))
   }
 
   /// Sends a request whose answer says nothing but that it is done.
-  func perform(_ request: HubRequest) async throws { _ = try await answer(to: request) }
+  func perform(_ request: HubRequest) async throws { _ = try await answer(to: request, upTo: limits.answer) }
 
-  private func answer(to request: HubRequest) async throws -> ByteBuffer {
+  private func answer(to request: HubRequest, upTo longest: Int) async throws -> ByteBuffer {
     try await patiently {
       try await described { [self] in
         try await withTimeout(time(for: request)) { [self] in
           let response = try await execute(request)
-          return try await collect(response, upTo: limits.answer)
+          return try await collect(response, upTo: longest)
         }
       }
     }
@@ -214,7 +228,7 @@ final class HubTransport: Sendable {
     }
     let failure = refusal(
       status, retryAfter: response.headers.first(name: "retry-after"),
-      try? decode(try await collect(response, upTo: Self.longestProblem)))
+      try? await decode(try await collect(response, upTo: Self.longestProblem)))
     throw failure.kind == .refused(.quota) ? full(for: request) : failure
   }
 
@@ -254,9 +268,20 @@ final class HubTransport: Sendable {
     }
   }
 
-  func decode<Answer: Decodable>(_ bytes: ByteBuffer) throws -> Answer {
+  /// Decodes an answer, or a message of a stream.
+  func decode<Answer: Decodable & Sendable>(_ bytes: ByteBuffer) async throws -> Answer {
+    guard bytes.readableBytes > Self.shortJSON else { return try decoded(bytes) }
+    return try await Self.decoding.runIfActive { [self] in try decoded(bytes) }
+  }
+
+  private func decoded<Answer: Decodable>(_ bytes: ByteBuffer) throws -> Answer {
     let view = bytes.readableBytesView
-    guard JSONDepth.of(view) <= JSONDepth.deepest else { throw nonsense("answers with JSON that is nested too deep") }
+    let shape = JSONShape(of: view)
+    guard shape.depth <= JSONShape.deepest else { throw nonsense("answers with JSON that is nested too deep") }
+    guard shape.number <= JSONShape.longestNumber else {
+      throw nonsense("answers with a number of more than \(JSONShape.longestNumber) bytes")
+    }
+    guard shape.values <= limits.values else { throw nonsense("answers with more than \(limits.values) values") }
     do {
       return try JSONDecoder().decode(Answer.self, from: Data(view))
     } catch {

@@ -21,7 +21,7 @@ package struct SharedNews: AsyncSequence, Sendable {
     let client = client
     return Iterator(
       stream: HubStream(client, path: "/v1/shares/\(share)/stream", longest: Self.longestMessage) {
-        try client.decodeNumber($0)
+        try await client.decodeNumber($0)
       })
   }
 
@@ -42,9 +42,9 @@ extension DeviceClient {
   /// How far the feed of a share goes, now and whenever it goes on, for as long as it is read.
   package func news(of share: WireID) -> SharedNews { SharedNews(client: self, share: share) }
 
-  fileprivate func decodeNumber(_ bytes: ByteBuffer) throws -> Int64 {
+  fileprivate func decodeNumber(_ bytes: ByteBuffer) async throws -> Int64 {
     struct Message: Decodable { let number: Int64 }
-    let message: Message = try decode(bytes)
+    let message: Message = try await decode(bytes)
     guard message.number >= 0 else { throw nonsense("tells of a feed that is none") }
     return message.number
   }

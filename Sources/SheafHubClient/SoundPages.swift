@@ -1,6 +1,35 @@
 import SheafModel
 package import SheafWire
 
+/// An answer of many rows; all others have a few facts.
+protocol LongAnswer {}
+
+extension FeedPage: LongAnswer {}
+extension SharedFeedPage: LongAnswer {}
+extension SharedFolderPage: LongAnswer {}
+extension LogPage: LongAnswer {}
+extension VersionList: LongAnswer {}
+extension ContentCopies: LongAnswer {}
+extension SendAnswer: LongAnswer {}
+extension InboxPage: LongAnswer {}
+extension ShareRequests: LongAnswer {}
+extension DeviceList: LongAnswer {}
+
+extension ItemState {
+  /// Whether it is what a hub can know of an item. Whoever notes it need not read its handles before it is shown.
+  package var isSound: Bool { number >= 0 && madeBy.isHandle && placedBy.isHandle && version?.isSound != false }
+}
+
+extension ItemVersion {
+  /// Whether it is what a hub can know of a version.
+  package var isSound: Bool { (0...WireLimits.documentBytes).contains(size) && author.isHandle }
+}
+
+extension String? {
+  /// Whether it is the handle of an account; nobody is the owner.
+  fileprivate var isHandle: Bool { map { (try? AccountHandle($0)) != nil } ?? true }
+}
+
 extension LogPage<Event> {
   /// Whether it is a page of a log: numbers that rise, and ids that are ids, since they become headers and environments
   /// of other programs.

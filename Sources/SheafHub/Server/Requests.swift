@@ -123,8 +123,12 @@ extension Request {
 enum JSONText {
   /// - Throws: ``HubError`` of kind `invalid`, without any of the text in it.
   static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: some Collection<UInt8>) throws -> Value {
-    guard JSONDepth.of(bytes) <= JSONDepth.deepest else {
-      throw HubError(.invalid, "the body is nested more than \(JSONDepth.deepest) deep")
+    let shape = JSONShape(of: bytes)
+    guard shape.depth <= JSONShape.deepest else {
+      throw HubError(.invalid, "the body is nested more than \(JSONShape.deepest) deep")
+    }
+    guard shape.number <= JSONShape.longestNumber else {
+      throw HubError(.invalid, "the body has a number of more than \(JSONShape.longestNumber) bytes")
     }
     do {
       return try JSONDecoder().decode(type, from: Data(bytes))

@@ -93,7 +93,8 @@ extension Decoder {
     }
     let whole = ByteBuffer(bytes: pieces.flatMap { Array($0.readableBytesView) })
     try expect(messages(pieces) == messages([whole]), "messages depend on their pieces")
-    if JSONDepth.of(bytes) <= JSONDepth.deepest,
+    let shape = JSONShape(of: bytes)
+    if shape.depth <= JSONShape.deepest, shape.number <= JSONShape.longestNumber,
       let page = try? JSONDecoder().decode(LogPage<Event>.self, from: Data(bytes)), page.isSound(after: 0, limit: 100)
     {
       for event in page.events {

@@ -171,7 +171,8 @@ extension Decoder {
   }
 
   private static func json<Value: Decodable>(_ bytes: some Collection<UInt8>) -> Value? {
-    guard JSONDepth.of(bytes) <= JSONDepth.deepest else { return nil }
+    let shape = JSONShape(of: bytes)
+    guard shape.depth <= JSONShape.deepest, shape.number <= JSONShape.longestNumber else { return nil }
     return try? JSONDecoder().decode(Value.self, from: Data(bytes))
   }
 

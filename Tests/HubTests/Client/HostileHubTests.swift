@@ -105,6 +105,39 @@ import Testing
     }
   }
 
+  /// What would keep a decoder busy for long is not decoded, though nobody asks for it.
+  @Test func longNumbersAndManyValuesAreNotDecoded() async throws {
+    var limits = DeviceClientLimits.brief
+    limits.values = 1_000
+    func list(_ value: String, _ count: Int) -> String {
+      "[\(Array(repeating: value, count: count).joined(separator: ","))]"
+    }
+    for (value, reason) in [
+      (String(repeating: "9", count: 64), nil), (String(repeating: "9", count: 65), "64 bytes"),
+      (list("{}", 400), nil), (list("{}", 600), "1000 values"), (list("7", 900), nil),
+      (list("7", 1_001), "1000 values"),
+      ("\"\(String(repeating: "9,[{", count: 10_000))\"", nil),
+    ] as [(String, String?)] {
+      let text = Self.page([1], next: 1).replacing("\"next\"", with: "\"more\":\(value),\"next\"")
+      let found = try await ScriptedServer.failure(
+        limits: limits, { $0.hasPrefix("/v1/events") ? .json(text) : nil },
+        { _ = try await $0.events(.own, after: nil) })
+      #expect(found?.kind == (reason == nil ? nil : .nonsense), "\(String(describing: found))")
+      #expect(found?.reason.contains(reason ?? "") ?? true, "\(String(describing: found))")
+    }
+  }
+
+  /// A page may be long, and is decoded elsewhere then; what has a few facts may not.
+  @Test func onlyListsAreLong() async throws {
+    let room = String(repeating: " ", count: 2 * 1024 * 1024)
+    #expect(try await events(Self.page([1, 5], next: 7) + room) == nil)
+    #expect(try await events(Self.page([2, 1], next: 2) + room)?.kind == .nonsense)
+    let facts = try await ScriptedServer.failure({ $0 == "/v1/account" ? .json("{}" + room) : nil }) {
+      _ = try await $0.account()
+    }
+    #expect(facts?.kind == .nonsense && facts?.reason.contains("bytes") == true, "\(String(describing: facts))")
+  }
+
   /// What a hub asks to do later is done later, a few times, and what it asks for is bounded.
   @Test func laterIsLater() async throws {
     func asked(_ header: String) async throws -> (HubFailure?, Int) {

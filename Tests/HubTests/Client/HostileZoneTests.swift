@@ -105,8 +105,40 @@ import Testing
     }
   }
 
-  private static func version(_ number: String, size: String = "1", id: WireID = WireID()) -> String {
-    #"{"id":"\#(id)","number":\#(number),"cause":"save","time":1,"arrived":1,"size":\#(size)}"#
+  private static func version(
+    _ number: String, size: String = "1", id: WireID = WireID(), author: String = "bob@hub.example"
+  ) -> String {
+    #"{"id":"\#(id)","number":\#(number),"cause":"save","time":1,"arrived":1,"size":\#(size),"author":"\#(author)"}"#
+  }
+
+  /// Whoever noted such an item could never show it, whatever the hub says later.
+  @Test func itemsThatMakeNoSenseAreRefused() async throws {
+    let share = WireID()
+    for (more, expected) in [
+      ("", nil), (#","madeBy":null,"placedBy":"bob@hub.example""#, nil), (#","version":\#(Self.version("1"))"#, nil),
+      (#","placedBy":"../evil@x""#, .nonsense), (#","madeBy":"bob""#, .nonsense), (#","madeBy":"Bob@x""#, .nonsense),
+      (#","version":\#(Self.version("1", author: "../evil@x"))"#, .nonsense),
+      (#","version":\#(Self.version("1", size: "-1"))"#, .nonsense),
+      (#","version":\#(Self.version("1", size: "9007199254740993"))"#, .nonsense),
+    ] as [(String, HubFailure.Kind?)] {
+      let state = #"""
+        {"number":1,"item":"\#(Self.item)","kind":"document","isDeleted":false,
+         "places":[{"parent":"\#(WireID.root)","name":"a"}],"mode":420,"mtime":1,"attributes":{},"isPurged":false,
+         "purges":0\#(more)}
+        """#
+      let change = #"{"number":1,"item":"\#(Self.item)","change":"changed","state":\#(state),"isPurged":false}"#
+      let rest = #""token":"0","hasMore":false}"#
+      let found = [
+        try await kind("/v1/feed", #"{"items":[\#(state)],\#(rest)"#) { _ = try await $0.feed(after: nil) },
+        try await kind("/v1/shares/\(share)/feed", #"{"changes":[\#(change)],\#(rest)"#) {
+          _ = try await $0.feed(of: share, after: "0")
+        },
+        try await kind("/v1/shares/\(share)/items/", #"{"items":[\#(state)]}"#) {
+          _ = try await $0.children(of: .root, in: share)
+        },
+      ]
+      #expect(found == [expected, expected, expected], "\(more)")
+    }
   }
 
   @Test func versionsThatMakeNoSenseAreRefused() async throws {
@@ -116,6 +148,7 @@ import Testing
       ([Self.version("2")], [], .nonsense), ([Self.version("4"), Self.version("4")], [], .nonsense),
       ([Self.version("4"), Self.version("3")], [], .nonsense), ([Self.version("3", size: "-1")], [], .nonsense),
       ([Self.version("3", size: "9007199254740993")], [], .nonsense), ([Self.version("1e40")], [], .nonsense),
+      ([Self.version("3", author: "../evil@x")], [], .nonsense),
       ([Self.version("3", id: id), Self.version("4", id: id)], [], .nonsense),
       ([Self.version("3", id: id)], [id], .nonsense), ([], [id, id], .nonsense),
       ((3..<1_004).map { Self.version("\($0)") }, [], .nonsense),
