@@ -21,8 +21,8 @@ package struct DeviceClientLimits: Sendable {
   package var answer = 1024 * 1024
   /// Bytes of a ``LongAnswer``: hubs end most pages after a mebibyte, and 65,536 copied parts of a version have five.
   package var longAnswer = 16 * 1024 * 1024
-  /// Values in the JSON of an answer: four times those that 65,536 copied parts of a version have.
-  package var values = 1024 * 1024
+  /// Values in the JSON of an answer.
+  package var values = JSONShape.mostValues
   /// Versions of one list.
   package var versions = 100_000
   /// Seconds between attempts to open a stream, at first and at most.

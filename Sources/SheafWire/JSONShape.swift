@@ -4,6 +4,9 @@ public struct JSONShape: Hashable, Sendable {
   public static let deepest = 32
   /// Bytes of the longest number that they take.
   public static let longestNumber = 64
+  /// Values that they take: four times those that 65,536 copied parts of a version have, or the extents of 256 documents
+  /// in one request.
+  public static let mostValues = 1 << 20
 
   /// How deep arrays and objects lie in each other.
   public let depth: Int

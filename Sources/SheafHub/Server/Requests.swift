@@ -130,6 +130,9 @@ enum JSONText {
     guard shape.number <= JSONShape.longestNumber else {
       throw HubError(.invalid, "the body has a number of more than \(JSONShape.longestNumber) bytes")
     }
+    guard shape.values <= JSONShape.mostValues else {
+      throw HubError(.invalid, "the body has more than \(JSONShape.mostValues) values")
+    }
     do {
       return try JSONDecoder().decode(type, from: Data(bytes))
     } catch let error as HubError {

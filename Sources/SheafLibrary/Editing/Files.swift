@@ -167,6 +167,7 @@ extension Library {
         try draft.working?.write(data, at: start, from: self)
       }
       sessions.addUnsaved(draft.unsavedBytes - before)
+      boundUnsaved(inode, draft)
       draft.session?.hasWrites = true
       file.hasOnlyTruncated = false
       file.hasUnflushed = true
@@ -197,6 +198,18 @@ extension Library {
       try spill(inode, draft)
     }
     try requireRoom(for: Int64(sessions.unsavedBytes + count) + store.working.liveBytes)
+  }
+
+  /// Stores what was written where too much is unsaved of all documents together, each of which may have little. Nothing
+  /// saves what has no name, so it leaves room for others.
+  private func boundUnsaved(_ inode: Inode, _ draft: Draft) {
+    guard sessions.unsavedBytes > (inode.isOrphan ? Self.unsavedLimit / 2 : Self.unsavedLimit) else { return }
+    do {
+      try spill(inode, draft)
+    } catch {
+      // The next write finds out what is wrong; this one is safe.
+      noteFailure(error)
+    }
   }
 
   /// Carries out the promise of close(2): all written bytes survive the end of this process.
@@ -378,6 +391,7 @@ extension Library {
         if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
       }
       sessions.addUnsaved(draft.unsavedBytes - before)
+      boundUnsaved(inode, draft)
       draft.session?.hasWrites = true
       file.hasUnflushed = true
       inode.row.mtime = time
@@ -436,6 +450,7 @@ extension Library {
       }
       try draft.working?.replace(targetRange, with: extents, from: self)
       sessions.addUnsaved(draft.unsavedBytes - before)
+      boundUnsaved(inode, draft)
       draft.session?.hasWrites = true
       to.hasUnflushed = true
       to.inode.row.mtime = time
