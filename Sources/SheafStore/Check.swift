@@ -65,16 +65,19 @@ extension StoreTransaction {
   /// Problems of one kind after which the check looks for no more.
   private static let problemLimit = 1000
 
-  /// Verifies every chunk's hash, every list of extents and every rule of docs/FORMAT.md.
+  /// Verifies every chunk's hash, every list of extents, every rule of docs/FORMAT.md and what the tables demand.
   package func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport {
-    var problems: [String] = []
+    let columns = try ColumnRules.findings(self)
+    var problems = columns.problems
+    let total = try first("SELECT count(*) FROM chunks") { try $0[0] as Int64 } ?? 0
+    // Where a value is not of its column's type, the rest could not be read.
+    guard columns.isReadable else { return try report(problems, chunks: total, damaged: []) }
     for (rule, sql) in CheckRules.queries {
       for (first, second) in try all(sql + " LIMIT 20", decode: { (try $0[0] as Int64, try ($0[1] as Int64?) ?? 0) }) {
         problems.append("\(rule): not so for (\(first), \(second))")
       }
     }
     try checkNames(&problems)
-    let total = try first("SELECT count(*) FROM chunks") { try $0[0] as Int64 } ?? 0
     var sizes: [Int64: Int64] = [:]
     var packed: [Int64: PackPlace] = [:]
     var damage = ChunkDamage()
@@ -136,8 +139,12 @@ extension StoreTransaction {
     let damaged =
       problems.isEmpty
       ? [] : try damagedDocuments { !damage.chunks.contains($0) && (sizes[$0] != nil || !isComplete) }
-    return CheckReport(
-      problems: problems, chunks: Int(total),
+    return try report(problems, chunks: total, damaged: damaged)
+  }
+
+  private func report(_ problems: [String], chunks: Int64, damaged: [DamagedDocument]) throws -> CheckReport {
+    CheckReport(
+      problems: problems, chunks: Int(chunks),
       versions: Int(try first("SELECT count(*) FROM versions") { try $0[0] as Int64 } ?? 0),
       items: Int(try first("SELECT count(*) FROM items") { try $0[0] as Int64 } ?? 0), damaged: damaged)
   }

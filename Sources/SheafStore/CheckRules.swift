@@ -12,6 +12,9 @@ enum CheckRules {
   static let queries: [(rule: String, sql: String)] =
     entries + inodes + items + versions + workingCopies + accounts + deleted + shares + events
 
+  /// Whether a row's token has a character that no token has. Its length is in the tables' statements.
+  static let hasForeignToken = "token GLOB '*[^A-Za-z0-9_-]*'"
+
   /// Whether no tree is on its way to another account: the owners that rows of it name may differ until then.
   private static let atRest = "NOT EXISTS (SELECT 1 FROM settings WHERE key = '\(OwnerChange.setting)')"
 
@@ -292,6 +295,13 @@ enum CheckRules {
       "a participant is an account",
       "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.account)"
     ),
+    (
+      "a token has characters of base64url alone",
+      """
+      SELECT item, 0 FROM shares WHERE \(hasForeignToken)
+        UNION ALL SELECT share, inviter FROM one_time_links WHERE \(hasForeignToken)
+      """
+    ),
   ]
 
   private static let events: [(rule: String, sql: String)] = [
@@ -326,6 +336,13 @@ enum CheckRules {
       SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
         OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.owner)
         OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      """
+    ),
+    (
+      "an event that the hub does not have yet has an id and a JSON object",
+      """
+      SELECT id, item FROM waiting_events
+      WHERE length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
       """
     ),
     (

@@ -39,11 +39,14 @@ extension Store {
     }
   }
 
-  /// The problems that SQLite's `integrity_check` finds; empty for a sound file.
+  /// The problems that SQLite's `integrity_check` finds; empty for a sound file. ``ColumnRules`` finds those of CHECK.
   package func integrityProblems() throws(SheafError) -> [String] {
-    try Self.storeErrors(path) {
+    let lines = try Self.storeErrors(path) {
       try writer.commit()
       return try pool.read { try String.fetchAll($0, sql: "PRAGMA integrity_check(20)") }
-    }.filter { $0 != "ok" }.map { "SQLite: \($0)" }
+    }
+    // It says the same of each row with the same fault.
+    var known: Set = ["ok"]
+    return lines.filter { known.insert($0).inserted }.map { "SQLite: \($0)" }
   }
 }

@@ -145,6 +145,8 @@ struct CheckTests {
     Damage(
       rule: "who asks for access is an account, and asks for a share",
       sql: "INSERT INTO access_requests VALUES (#a, 77, 0, 0)"),
+    Damage(
+      rule: "a token has characters of base64url alone", sql: "UPDATE shares SET token = '0123456789012345678901/'"),
     Damage(rule: "an event's actor and owner are accounts", sql: "UPDATE events SET owner = 77 WHERE sequence = 1"),
     Damage(rule: "an event has an id and a JSON object", sql: "UPDATE events SET data = '[]' WHERE sequence = 1"),
     Damage(
@@ -156,6 +158,9 @@ struct CheckTests {
     Damage(
       rule: "an event that is still open has an actor, an owner, an id and a JSON object",
       sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
+    Damage(
+      rule: "an event that the hub does not have yet has an id and a JSON object",
+      sql: "INSERT INTO waiting_events VALUES (1, x'00', 'x', 0, 1, 1, #a, '{}', NULL, 0, NULL, 0)"),
     Damage(
       rule: "a webhook is of an account and has a list of types",
       sql: "INSERT INTO webhooks VALUES (1, randomblob(16), 77, 'https://x', 'whsec_', '[]', 0)"),
@@ -197,6 +202,25 @@ struct CheckTests {
         UPDATE versions SET content = $wrong, size = size + 1 WHERE item = #sparse;
         UPDATE inodes SET content = $wrong, size = size + 1 WHERE ino = $sparse
         """),
+  ]
+
+  /// Rows that SQLite itself does not write.
+  static let constraintDamages: [Damage] = [
+    Damage(
+      rule: "versions: CHECK (cause BETWEEN 1 AND 6)",
+      sql: "UPDATE versions SET cause = 17 WHERE item = #a AND number = 1"),
+    Damage(
+      rule: "versions: CHECK (open IN (0, 1))", sql: "UPDATE versions SET open = 5 WHERE item = #a AND number = 1"),
+    Damage(rule: "items: CHECK (quiet IN (0, 1))", sql: "UPDATE items SET quiet = 7 WHERE id = #a"),
+    Damage(rule: "items: CHECK (length(uuid) = 16)", sql: "UPDATE items SET uuid = x'01' WHERE id = #a"),
+    Damage(rule: "shares: CHECK (active IN (0, 1))", sql: "UPDATE shares SET active = 5"),
+    Damage(rule: "shares: CHECK (allow_invites IN (0, 1))", sql: "UPDATE shares SET allow_invites = 3"),
+    Damage(rule: "shares: CHECK (length(title) BETWEEN 1 AND 255)", sql: "UPDATE shares SET title = ''"),
+    Damage(rule: "shares: CHECK (length(token) >= 22)", sql: "UPDATE shares SET token = 'x'"),
+    Damage(
+      rule: "one_time_links: CHECK (permission IN (1, 2))",
+      sql: "INSERT INTO one_time_links VALUES ('0123456789012345678901', #a, 7, 1, 0)"),
+    Damage(rule: "participants: CHECK (permission IN (1, 2))", sql: "UPDATE participants SET permission = 0"),
   ]
 
   /// A closed library with something of everything; the words of the SQL with what they stand for.
@@ -253,8 +277,9 @@ struct CheckTests {
     return (fixture.path, words)
   }
 
+  /// - Parameter isIntact: Whether SQLite finds nothing.
   private func problems(
-    after sql: String, _ body: (Store, [String: String]) throws -> Void = { _, _ in }
+    after sql: String, isIntact: Bool = true, _ body: (Store, [String: String]) throws -> Void = { _, _ in }
   ) throws -> [String] {
     var found: [String] = []
     try withLibraryFolder { folder in
@@ -267,7 +292,7 @@ struct CheckTests {
       try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA foreign_keys = OFF; \(sql)") }
       try queue.close()
       let store = try Store(path: path, lockPath: path + "-lock")
-      #expect(try store.integrityProblems() == [])
+      #expect(try store.integrityProblems().isEmpty == isIntact)
       found = try store.read { try $0.check { _ in } }.problems
       try body(store, words)
       try store.close()
@@ -282,6 +307,33 @@ struct CheckTests {
     let found = try problems(after: damage.sql)
     let rules = Set(found.map { String($0.prefix(upTo: $0.range(of: ": not so")?.lowerBound ?? $0.endIndex)) })
     #expect(rules == Set([damage.rule] + damage.also), "\(found)")
+  }
+
+  /// Each with its table and its row.
+  @Test(arguments: constraintDamages)
+  func aBrokenConstraintIsReported(_ damage: Damage) throws {
+    let found = try problems(after: "PRAGMA ignore_check_constraints = ON; \(damage.sql)")
+    #expect(found.count == 1 && found.first?.hasPrefix("\(damage.rule): not so for (") == true, "\(found)")
+  }
+
+  /// What cannot be read ends no check.
+  @Test(arguments: ["size = 'x'", "content = 'x'", "label = x'00'", "time = 0.5"])
+  func aValueOfAnotherTypeIsReported(_ value: String) throws {
+    let change = { (old: String, new: String) in
+      """
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = replace(sql, '\(old)', '\(new)') WHERE name = 'versions';
+      PRAGMA writable_schema = RESET;
+      """
+    }
+    let found = try problems(
+      after: """
+        \(change(") STRICT, WITHOUT ROWID", ") WITHOUT ROWID"))
+        UPDATE versions SET \(value) WHERE item = #a AND number = 1;
+        \(change(") WITHOUT ROWID", ") STRICT, WITHOUT ROWID"))
+        """, isIntact: false)
+    let column = value.prefix { $0 != " " }
+    #expect(found.count == 1 && found.first?.hasPrefix("versions.\(column) is ") == true, "\(found)")
   }
 
   /// Another program wrote over a page that holds the middle of a document.

@@ -566,8 +566,14 @@ struct Mending {
   // MARK: - Sharing and events
 
   private mutating func mendShares() throws {
+    let unreachable = try numbers(
+      "SELECT ino FROM shares JOIN inodes USING (item) WHERE \(CheckRules.hasForeignToken) ORDER BY ino")
+    note(
+      try unreachable.map { try rows.placeForPeople($0) }, "is not shared, for the token of its share cannot be read")
     try connection.execute(
       """
+      DELETE FROM shares WHERE \(CheckRules.hasForeignToken);
+      DELETE FROM one_time_links WHERE \(CheckRules.hasForeignToken);
       DELETE FROM shares WHERE item NOT IN (SELECT id FROM items WHERE kind IN (1, 2));
       DELETE FROM participants WHERE share NOT IN (SELECT item FROM shares) OR account NOT IN (SELECT id FROM accounts);
       UPDATE accounts SET person = NULL WHERE person NOT IN (SELECT id FROM accounts);
