@@ -40,22 +40,44 @@ enum LibraryFolder {
   /// Removes a library's file, or one beside it.
   static func remove(_ path: String) { _ = OwnerRights.acting(on: path) { unlink(path) } }
 
-  /// Copies a file beside the library, if it is there, under a name that nothing has.
-  static func copy(_ path: String, to copiedPath: String) throws(SheafError) {
+  /// Copies a file beside the library, if it is there, under a name that nothing has. Its holes are holes in the copy.
+  ///
+  /// - Parameter length: Bytes of it to copy; nil for all.
+  static func copy(_ path: String, to copiedPath: String, upTo length: Int64? = nil) throws(SheafError) {
     guard let original = try openExisting(at: path) else { return }
     defer { close(original) }
     let copied = open(copiedPath, O_WRONLY | O_CREAT | O_EXCL, 0o600)
     guard copied >= 0 else { throw SheafError(systemError: errno, subject: copiedPath) }
     defer { close(copied) }
-    while true {
-      let count = sendfile(copied, original, nil, 1 << 20)
-      if count == 0 { return }
-      guard count > 0 || errno == EINTR else {
-        let code = errno
-        remove(copiedPath)
-        throw SheafError(systemError: code, subject: copiedPath)
+    guard copyData(of: original, to: copied, upTo: length ?? .max) else {
+      let code = errno
+      remove(copiedPath)
+      throw SheafError(systemError: code, subject: copiedPath)
+    }
+  }
+
+  /// Copies what lies between the holes of a file, however long these are; returns false, with errno(3), if that fails.
+  private static func copyData(of original: CInt, to copied: CInt, upTo length: Int64) -> Bool {
+    var status = stat()
+    guard fstat(original, &status) == 0 else { return false }
+    let end = min(status.st_size, off_t(length))
+    var place: off_t = 0
+    while place < end {
+      let start = lseek(original, place, SEEK_DATA)
+      // Nothing but a hole is left.
+      if start < 0, errno == ENXIO { break }
+      guard start >= 0 else { return false }
+      let hole = lseek(original, start, SEEK_HOLE)
+      guard hole >= 0, start >= end || lseek(copied, start, SEEK_SET) == start else { return false }
+      place = start
+      while place < min(hole, end) {
+        let count = sendfile(copied, original, &place, Int(min(min(hole, end) - place, 1 << 20)))
+        // It became shorter meanwhile.
+        if count == 0 { return true }
+        guard count > 0 || errno == EINTR else { return false }
       }
     }
+    return ftruncate(copied, end) == 0
   }
 
   /// Opens the folder of a library's file as a place alone (O_PATH).

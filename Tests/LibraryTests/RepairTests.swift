@@ -229,6 +229,69 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// A field that only describes costs no row, and nobody may do more by what takes its place.
+  @Test func aFieldThatCannotBeCostsNoRow() throws {
+    let people = try made()
+    let whole = try repair(people, "whole").report
+    _ = try Self.sqlite(
+      people.library.location.path,
+      """
+      PRAGMA ignore_check_constraints = ON;
+      UPDATE versions SET cause = 17, open = 5, size = -1; UPDATE items SET quiet = 7, kind = 9;
+      UPDATE shares SET title = '', public_permission = 9, permission = 9;
+      UPDATE shares SET allow_invites = 3, allow_requests = 3, active = 5;
+      UPDATE participants SET role = 9, permission = 9, acceptance = 9 WHERE role <> 1
+      """)
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.documents == whole.documents && report.versions == whole.versions)
+    #expect(report.lost.contains("the cause of \(whole.versions) of the versions, which is save now"), "\(report.lost)")
+    #expect(report.lost.contains("the state of 1 of the shares, which is ended now"), "\(report.lost)")
+    #expect(report.lost.contains("the acceptance of 2 of the participants, which is removed now"), "\(report.lost)")
+    func count(_ rows: String) throws -> String { try Self.sqlite(location.path, "SELECT count(*) FROM \(rows)") }
+    #expect(try count("versions WHERE cause = 1 AND open = 0 AND size = 2000") == "\(whole.versions)")
+    #expect(
+      try count(
+        """
+        shares WHERE title = 'Repaired' AND public_permission = 0 AND permission = 1
+          AND allow_invites = 0 AND allow_requests = 0 AND active = 0
+        """) == "1")
+    #expect(try count("participants WHERE role = 3 AND permission = 1 AND acceptance = 3") == "2")
+    #expect(try count("participants WHERE role = 1 AND permission = 2 AND acceptance = 2") == "1")
+    let library = try Library.open(location) { people.clock.now }
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// A share by whose token nobody can join is none.
+  @Test func aShareOfAForeignTokenIsNone() throws {
+    let people = try made()
+    _ = try Self.sqlite(people.library.location.path, "UPDATE shares SET token = '0123456789012345678901/'")
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.lost.count == 1)
+    #expect(report.lost.first?.hasPrefix("Documents/plans is not shared") == true, "\(report.lost)")
+    #expect(try Self.sqlite(location.path, "SELECT count(*) FROM shares") == "0")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// What lies behind the last page is not read. Where the header does not tell that page, the hole takes no time.
+  @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+  func aHoleAtTheEndTakesNoTime(_ isCounted: Bool) throws {
+    let people = try made()
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: people.library.location.path))
+    if !isCounted {
+      // The number of the change for which the number of pages holds (SQLite file format, 1.3.7).
+      try file.seek(toOffset: 92)
+      try file.write(contentsOf: Data(repeating: 0xFF, count: 4))
+    }
+    try file.truncate(atOffset: 1 << 40)
+    try file.close()
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.lost == [] && report.documents == 38)
+    #expect(try FileHandle(forReadingFrom: URL(fileURLWithPath: location.path)).seekToEnd() < 1 << 30)
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// What of a document is destroyed; pieces of it lie 16 KiB apart.
   enum Loss: CaseIterable {
     /// A piece that both versions have, and one that the second has alone.

@@ -59,7 +59,8 @@ extension Store {
     let (copy, saved) = ("\(folder.path)/damaged", "\(folder.path)/saved")
     let rights = [try OwnerRights(of: copy), try OwnerRights(of: saved)]
     defer { withExtendedLifetime(rights) {} }
-    for suffix in ["", "-wal", recordSuffix] { try LibraryFolder.copy(path + suffix, to: copy + suffix) }
+    try LibraryFolder.copy(path, to: copy, upTo: length(of: path))
+    for suffix in ["-wal", recordSuffix] { try LibraryFolder.copy(path + suffix, to: copy + suffix) }
     lengthen(copy)
     let losses = try salvage(copy, of: path, to: saved, saved + "-lock")
     let store = try Store(path: saved, lockPath: saved + "-lock")
@@ -70,6 +71,15 @@ extension Store {
     return RepairReport(
       library: destination, accounts: counts.accounts, documents: counts.documents, folders: counts.folders,
       versions: counts.versions, deleted: counts.deleted, lost: losses, problems: problems)
+  }
+
+  /// How many bytes of a library SQLite reads, whatever comes behind them; nil where it reads all.
+  private static func length(of path: String) -> Int64? {
+    let file = LibraryFolder.open(path, O_RDONLY)
+    guard file >= 0 else { return nil }
+    defer { Glibc.close(file) }
+    guard let header = SQLiteHeader(file), header.isCounted else { return nil }
+    return Int64(header.pageSize) * header.pageCount
   }
 
   /// Makes a copy that has lost its end as long as its header says (SQLite file format, 1.3): SQLite reads nothing of a
@@ -121,6 +131,9 @@ extension Store {
       }
       readTables += 1
       try salvage.run()
+      for (meaning, rows) in salvage.mended {
+        losses.append("\(meaning.name) of \(rows) of the \(what ?? table.name), which is \(meaning.instead) now")
+      }
       guard let what else { continue }
       if salvage.hasGap { losses.append("some \(what), for a part of their table cannot be read") }
       if salvage.lost > 0 { losses.append("\(salvage.lost) of the \(what), whose rows cannot be read") }
@@ -151,7 +164,10 @@ extension Store {
         advice: "update Sheaf")
     }
     guard version < Int64(Schema.version) else { return }
-    let pool = try DatabasePool(path: copy)
+    var configuration = Configuration()
+    // What breaks a constraint is mended later.
+    configuration.prepareDatabase { try $0.execute(sql: "PRAGMA ignore_check_constraints = ON") }
+    let pool = try DatabasePool(path: copy, configuration: configuration)
     try Migrator.migrate(pool, path: copy)
     try pool.close()
   }

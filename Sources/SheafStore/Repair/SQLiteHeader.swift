@@ -7,6 +7,8 @@ struct SQLiteHeader {
   /// Those of them that SQLite uses.
   let usable: Int
   let pageCount: Int64
+  /// Whether SQLite goes by the number of pages, and not by the length of the file (1.3.7).
+  let isCounted: Bool
   let userVersion: Int64
 
   /// - Parameter file: A descriptor of the file.
@@ -19,6 +21,7 @@ struct SQLiteHeader {
     guard pageSize >= 512, pageSize.nonzeroBitCount == 1 else { return nil }
     usable = pageSize - Int(header[20])
     pageCount = Self.number(header, 28, 4)
+    isCounted = pageCount > 0 && header[24..<28].elementsEqual(header[92..<96])
     userVersion = Self.number(header, 60, 4)
   }
 

@@ -10,6 +10,68 @@ internal import SheafModel
 /// A row whose key is not between those of its neighbours is not copied, since its key may be another row's: what refers
 /// to that one would get this one instead. Where a column is unique, its index knows the number, too.
 struct Salvage {
+  /// A column that only describes its row: where it holds what it cannot, something else takes its place.
+  struct Description {
+    enum Value {
+      case number(Int64, in: ClosedRange<Int64>)
+      /// Of so many characters.
+      case text(String, in: ClosedRange<Int>)
+    }
+
+    let column: String
+    /// What takes its place, and what it can hold.
+    let value: Value
+    /// What it is, and what it is then, for people.
+    let meaning: (name: String, instead: String)
+
+    /// By none of these values anybody may do more than before.
+    static let ofTables: [String: [Description]] = [
+      "items": [
+        // The mode of the inode tells it.
+        Description("kind", .number(1, in: 1...3), "the kind", "that of the file"),
+        Description("quiet", .number(0, in: 0...1), "the mark of temporary files", "not there"),
+      ],
+      "versions": [
+        Description("size", .number(0, in: 0 ... .max), "the size", "that of the contents"),
+        Description("cause", .number(1, in: 1...6), "the cause", "save"),
+        Description("open", .number(0, in: 0...1), "the state of the session", "ended"),
+      ],
+      "shares": [
+        Description("title", .text("Repaired", in: 1...255), "the title", "Repaired"),
+        Description("public_permission", .number(0, in: 0...2), "the public permission", "none"),
+        Description("permission", .number(1, in: 1...2), "the permission of invitations", "read"),
+        Description("allow_invites", .number(0, in: 0...1), "the right of participants to invite", "none"),
+        Description("allow_requests", .number(0, in: 0...1), "the right of strangers to ask", "none"),
+        Description("active", .number(0, in: 0...1), "the state", "ended"),
+      ],
+      "participants": [
+        Description("role", .number(3, in: 1...4), "the role", "private user"),
+        Description("permission", .number(1, in: 1...2), "the permission", "read"),
+        Description("acceptance", .number(3, in: 1...3), "the acceptance", "removed"),
+      ],
+      "one_time_links": [Description("permission", .number(1, in: 1...2), "the permission", "read")],
+      "access_requests": [Description("blocked", .number(1, in: 0...1), "the state", "blocked")],
+    ]
+
+    private init(_ column: String, _ value: Value, _ name: String, _ instead: String) {
+      (self.column, self.value, meaning) = (column, value, (name, instead))
+    }
+
+    fileprivate func accepts(_ found: Salvage.Value) -> Bool {
+      switch value {
+      case .number(_, let range): found.number.map(range.contains) ?? false
+      case .text(_, let lengths): found.text.map { lengths.contains($0.prefix { $0 != "\0" }.count) } ?? false
+      }
+    }
+
+    fileprivate func bind(to statement: OpaquePointer, at place: Int32) {
+      switch value {
+      case .number(let number, _): _ = number.bind(to: statement, at: place)
+      case .text(let text, _): _ = text.bind(to: statement, at: place)
+      }
+    }
+  }
+
   /// A table, with the columns of its key.
   struct Table {
     let name: String
@@ -48,6 +110,10 @@ struct Salvage {
   private let insertion: Query
   /// The number that an index has for a value, and the place of that column.
   private let indexed: (query: Query, column: Int)?
+  /// The columns that only describe, with their places.
+  private let descriptions: [(description: Description, column: Int)]
+  /// The keys of rows in which another value took the place of one that cannot be, by the place of the column.
+  private var described: [Int: Set<[Key]>] = [:]
   /// Rows of which only the key could be read, whose key is wrong, or that the new file does not take.
   private(set) var lost = 0
   /// Whether a part of the table cannot be read, with who knows how many rows.
@@ -62,6 +128,9 @@ struct Salvage {
     let all = try Query(source, "SELECT * FROM \(table.name)")
     let places = repeatElement("?", count: all.columnCount).joined(separator: ",")
     insertion = try Query(target, "INSERT OR REPLACE INTO \(table.name) VALUES (\(places))")
+    descriptions = (Description.ofTables[table.name] ?? []).compactMap { description in
+      all.columnNames.firstIndex(of: description.column).map { (description, $0) }
+    }
     indexed = table.unique.flatMap { unique in
       let query = try? Query(
         lookups,
@@ -71,6 +140,11 @@ struct Salvage {
       let column = all.columnNames.firstIndex(of: unique)
       return query.flatMap { query in column.map { (query, $0) } }
     }
+  }
+
+  /// What was described otherwise, and in how many rows.
+  var mended: [(meaning: (name: String, instead: String), rows: Int)] {
+    descriptions.compactMap { description, column in described[column].map { (description.meaning, $0.count) } }
   }
 
   /// Copies all that can be read.
@@ -208,8 +282,12 @@ struct Salvage {
     }
     // Numbers are the first column.
     if table.unique != nil { sqlite3_bind_int64(insertion.handle, 1, number) }
+    let unfit = descriptions.filter { !$0.description.accepts(row.columns[$0.column]) }
+    for (description, column) in unfit { description.bind(to: insertion.handle, at: Int32(column) + 1) }
     switch insertion.step() & 0xFF {
-    case SQLITE_DONE: break
+    case SQLITE_DONE:
+      // A row may be read twice.
+      for (_, column) in unfit { described[column, default: []].insert(row.key.map(Key.init)) }
     // What is no such row.
     case SQLITE_CONSTRAINT, SQLITE_MISMATCH: lost += 1
     default: throw SQLiteError(SQLITE_ERROR, target)
@@ -283,8 +361,16 @@ struct Salvage {
     }
   }
 
+  /// A part of a key by which rows are told apart.
+  private enum Key: Hashable {
+    case number(Int64)
+    case bytes([UInt8])
+
+    init(_ value: Value) { self = value.number.map { .number($0) } ?? .bytes(Array(value.bytes)) }
+  }
+
   /// A value of a row, which stays when the statement goes on.
-  private final class Value {
+  fileprivate final class Value {
     let handle: OpaquePointer?
 
     init(_ statement: OpaquePointer, _ column: Int32) {
@@ -306,7 +392,13 @@ struct Salvage {
       return bytes.elementsEqual(otherBytes) ? 0 : 1
     }
 
-    private var bytes: UnsafeRawBufferPointer {
+    /// Nil for what is none.
+    var number: Int64? { sqlite3_value_type(handle) == SQLITE_INTEGER ? sqlite3_value_int64(handle) : nil }
+    var text: String.UnicodeScalarView? {
+      sqlite3_value_type(handle) == SQLITE_TEXT ? String(decoding: bytes, as: UTF8.self).unicodeScalars : nil
+    }
+
+    var bytes: UnsafeRawBufferPointer {
       let start = sqlite3_value_blob(handle)
       return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(handle)))
     }
