@@ -167,7 +167,6 @@ extension Library {
         try draft.working?.write(data, at: start, from: self)
       }
       sessions.addUnsaved(draft.unsavedBytes - before)
-      boundUnsaved(inode, draft)
       draft.session?.hasWrites = true
       file.hasOnlyTruncated = false
       file.hasUnflushed = true
@@ -177,6 +176,7 @@ extension Library {
       if !file.isReceived { tell(.contents(inode.ino), of: draft, from: file.door) }
       // Its kernel has the bytes where it took the end to be.
       if start != offset { tell(.contents(inode.ino), back: file.door) }
+      boundUnsaved(inode, draft)
       return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
     }
     // A program that writes faster than can be stored waits here, where nobody else has to.
@@ -391,7 +391,6 @@ extension Library {
         if !keepsSize, range.upperBound > size { try draft.working?.truncate(to: range.upperBound, from: self) }
       }
       sessions.addUnsaved(draft.unsavedBytes - before)
-      boundUnsaved(inode, draft)
       draft.session?.hasWrites = true
       file.hasUnflushed = true
       inode.row.mtime = time
@@ -450,7 +449,6 @@ extension Library {
       }
       try draft.working?.replace(targetRange, with: extents, from: self)
       sessions.addUnsaved(draft.unsavedBytes - before)
-      boundUnsaved(inode, draft)
       draft.session?.hasWrites = true
       to.hasUnflushed = true
       to.inode.row.mtime = time

@@ -29,6 +29,35 @@ struct DiscardedFilesTests {
     try fixture.finish()
   }
 
+  /// Files without a name, or that lost it, are saved by nobody: many of them with a little each take no memory for it.
+  @Test(arguments: [true, false]) func manyFilesWithoutANameTakeLittleMemory(_ isNameless: Bool) throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    let root = try fixture.root
+    let bytes = [UInt8](repeating: 7, count: 100_000)
+    var handles: [UInt64] = []
+    for number in 0..<1_000 {
+      let handle: UInt64
+      if isNameless {
+        handle = try library.createNameless(root, mode: 0o600, flags: O_RDWR, Self.program).handle
+      } else {
+        let name = Array("file\(number)".utf8)
+        handle = try library.create(root, name, mode: 0o600, flags: O_RDWR, Self.program).handle
+        try library.unlink(root, name, Self.program)
+      }
+      try fixture.write(handle, bytes)
+      handles.append(handle)
+    }
+    let unsaved = library.locked { library.sessions.unsavedBytes }
+    #expect(unsaved <= 33 << 20)
+    for handle in handles {
+      #expect(try fixture.read(handle) == bytes)
+      try library.release(handle)
+    }
+    #expect(library.locked { library.sessions.unsavedBytes } == 0)
+    try fixture.finish()
+  }
+
   /// What a program synced and then cut off has no use any more: a full disk has to begin a sweep.
   @Test(arguments: [0, 4096], [true, false]) func whatATruncationCutsOffCounts(_ size: Int64, _ byHandle: Bool) throws {
     let fixture = try LibraryFixture()

@@ -75,6 +75,8 @@ struct AcceptedTransferTests {
     }
   }
 
+  private static let capability = Array("security.capability".utf8)
+
   /// Whatever is known of rows in memory, they name the new owner in the end.
   @Test func allRowsFollow() throws {
     try People.story { people in
@@ -86,6 +88,7 @@ struct AcceptedTransferTests {
       try people.as(.alice) { (alice: Person) throws -> Void in
         try alice.save("Documents/team/tool", "x")
         _ = try alice.change("Documents/team/tool", .init(mode: 0o6755))
+        try library.setXattr(alice.inode("Documents/team/tool"), Self.capability, [1], .set, alice.caller)
         // Of a third user, and of the new owner's own.
         for (name, uid) in [("f0", UInt32(1234)), ("f2", 1001)] {
           let ino = try alice.inode("Documents/team/\(name)")
@@ -104,6 +107,12 @@ struct AcceptedTransferTests {
       #expect(try items().map(\.owner) == [Int64](repeating: alice, count: 6))
       try people.as(.bob) { try $0.take(id) }
       #expect(try items().map(\.owner) == [Int64](repeating: bob, count: 6))
+      // As by chown(2).
+      try people.as(.bob) { bob in
+        expect(.noAttribute) { _ = try library.xattr(inos[5], Self.capability, bob.caller) }
+        let names = try library.xattrNames(inos[5], listsComputed: false, bob.caller)
+        #expect(!names.contains(Self.capability))
+      }
       // As another process finds them.
       let copy = people.fixture.folder + "/copy"
       try library.copyAsKilled(to: copy)
@@ -112,6 +121,7 @@ struct AcceptedTransferTests {
       let rows = try next.store.read { rows in try inos.compactMap { try rows.inode($0) } }
       #expect(rows.map(\.owner) == [Int64](repeating: bob, count: 6))
       #expect(rows.map(\.uid) == [UInt32](repeating: 1001, count: 6))
+      #expect(try next.store.read { try $0.xattrNames(inos[5]) } == [])
       #expect(rows.allSatisfy { $0.mode & 0o6000 == 0 } && rows.last.map { $0.mode & 0o7777 } == 0o755)
       #expect(try next.store.read { rows in try rows.item(#require(rows.inode(inos[2])?.item))?.owner } == bob)
       try next.close()

@@ -41,6 +41,36 @@ struct EntryTimeTests {
     }
   }
 
+  /// What was deleted before its folder entered does not come back with the folder, whoever brings that back.
+  @Test func whatWasDeletedBeforeDoesNotComeAlong() throws {
+    try People.story { people in
+      try people.as(.alice) { (alice) throws in
+        try alice.mkdir(Self.team)
+        try alice.mkdir("Documents/draft")
+        for name in ["secret", "open"] { try alice.save("Documents/draft/\(name)", name) }
+      }
+      try people.share(Self.team, with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      try people.as(.alice) { (alice) throws in
+        try alice.unlink("Documents/draft/secret")
+        people.clock.advance(1)
+        try alice.rename("Documents/draft", "\(Self.team)/draft")
+      }
+      people.clock.advance(1)
+      try people.as(.bob, process: getpid()) { (bob) throws in
+        try bob.unlink("\(Self.seen)/draft/open")
+        try bob.rmdir("\(Self.seen)/draft")
+      }
+      people.clock.advance(60)
+      let alice = People.Name.alice.handle
+      _ = try people.library.recover(ItemPath(account: alice, "\(Self.team)/draft"), id: nil) { _ in }
+      #expect(try people.as(.bob) { try $0.names("\(Self.seen)/draft") } == ["open"])
+      // Its owner can still have it back by its own name.
+      _ = try people.library.recover(ItemPath(account: alice, "\(Self.team)/draft/secret"), id: nil) { _ in }
+      #expect(try people.as(.alice) { try $0.names("\(Self.team)/draft") } == ["open", "secret"])
+    }
+  }
+
   /// What the owner did in a folder below the one that was moved in stays unseen: versions, deletions and events.
   @Test(arguments: Way.allCases)
   func historyBeforeEntryStaysHidden(_ way: Way) throws {

@@ -36,6 +36,17 @@ struct TemporaryFileTests {
     }
   }
 
+  /// Others would take up half a transaction without it.
+  @Test(arguments: ["-journal", "-wal", "-shm"]) func aDatabaseHasNothingBesideItself(_ ending: String) throws {
+    try story { people in
+      try people.as(.bob, process: Self.editor) { (bob) throws in
+        expect(.accessDenied) { try bob.create(.alice, "doc" + ending, "x") }
+        try bob.create(.alice, "other" + ending, "x")
+        #expect(try bob.entries(.alice) == ["doc", "other" + ending])
+      }
+    }
+  }
+
   @Test func renamedOverTheDocumentItIsItsNextVersion() throws {
     try story { people in
       let id = try people.as(.alice) { try $0.attribute("id", "Documents/doc") }
