@@ -66,17 +66,16 @@ struct HubSharing: Sendable {
 
   /// Waits until the hub has all that was done in an item: what comes after the share began, people there see.
   ///
-  /// - Throws: `busy` where that takes long.
+  /// - Throws: `unavailable` where that takes long, or the hub is not reached.
   private func sent(_ item: WireID, _ path: ItemPath) async throws {
-    let end = ContinuousClock.now + Self.patience
-    while try await shares.call({ library, account in try library.hasUnsent(below: item, of: account) }) {
-      guard ContinuousClock.now < end else {
-        throw SheafError(
-          .busy, subject: "\(path)",
-          reason: "has changes that the hub does not have yet, and nobody is to see what was before",
-          advice: "share it once `sheaf sync --wait` says that everything is sent")
-      }
-      try await Task.sleep(for: Self.pause)
+    let isSent: Bool? = try await waited { library, account in
+      try library.hasUnsent(below: item, of: account) ? nil : true
+    }
+    guard isSent != nil else {
+      throw SheafError(
+        .unavailable, subject: "\(path)",
+        reason: "has changes that the hub does not have yet, and people are not to see what was before",
+        advice: "share it once `sheaf sync --wait` says that everything is sent")
     }
   }
 
