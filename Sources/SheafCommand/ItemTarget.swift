@@ -89,7 +89,9 @@ struct ItemTarget: Sendable {
   }
 
   private static func refuseReadOnly(_ mount: MountInfo) throws(SheafError) {
-    if mount.readOnly { throw LibraryChoice.readOnly(mount.mountpoint) }
+    // mount(8) may have made it so since: `mount -o remount,ro`.
+    let entry = try? MountTable.current().entry(at: Array(mount.mountpoint.utf8))
+    if mount.readOnly || entry?.isReadOnly ?? false { throw LibraryChoice.readOnly(mount.mountpoint) }
   }
 }
 

@@ -46,15 +46,25 @@ package struct AccountRow: Hashable, Sendable {
 }
 
 extension StoreTransaction {
+  /// - Throws: `corrupt` where a row has something else.
+  private func handle(_ text: String) throws(SheafError) -> AccountHandle {
+    guard let handle = try? AccountHandle(text) else {
+      throw SheafError(
+        .corrupt, subject: "an account", reason: "has the handle \(text.printable), which is none",
+        advice: "run sheaf check")
+    }
+    return handle
+  }
+
   /// All accounts, first made first.
   package func accounts() throws -> [AccountRow] {
     try all("SELECT id, handle, name, documents, removed, hub, shown, person FROM accounts ORDER BY id") { row in
       let person: Int64? = try row[7]
       let elsewhere = try (row[5] as String?).map { hub in
-        AccountRow.Elsewhere(hub: hub, handle: try AccountHandle(row[6] as String), person: person)
+        AccountRow.Elsewhere(hub: hub, handle: try handle(row[6]), person: person)
       }
       return AccountRow(
-        id: try row[0], handle: try AccountHandle(row[1] as String), name: try row[2], documents: try row[3],
+        id: try row[0], handle: try handle(row[1]), name: try row[2], documents: try row[3],
         removed: try (row[4] as Int64?).map { Timestamp(nanoseconds: $0) }, elsewhere: elsewhere)
     }
   }

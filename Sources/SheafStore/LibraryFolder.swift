@@ -320,6 +320,11 @@ enum LibraryFolder {
 
   /// The error for a file beside the library that holds the latest saves, by errno(3).
   static func unreadable(_ path: String) -> SheafError {
+    // Nothing that Sheaf wrote lies there then.
+    if errno == ELOOP || errno == ENXIO {
+      let reason = errno == ELOOP ? "is a symbolic link" : "is no file"
+      return SheafError(.inputOutput, subject: path, reason: reason, advice: "take it away")
+    }
     let error = SheafError(systemError: errno, subject: path)
     return SheafError(
       error.kind, subject: path, reason: "cannot be read, and holds what was saved last: \(error.reason)",

@@ -35,14 +35,14 @@ enum SchemaCheck {
       throw SheafError(
         .corrupt, subject: path,
         reason: "has the \(foreign.type) \(foreign.name.printable), which is not as Sheaf makes it",
-        advice: "save what can be read into a new library: sheaf repair")
+        advice: "save what can be read into a new library: sheaf repair \(path)")
     }
     let names = Set(present.filter { $0.type == "table" }.map(\.name))
     if let missing = expected.filter({ $0.type == "table" }).map(\.name).sorted().first(where: { !names.contains($0) })
     {
       throw SheafError(
         .corrupt, subject: path, reason: "lacks the table \(missing)",
-        advice: "save what can be read into a new library: sheaf repair")
+        advice: "save what can be read into a new library: sheaf repair \(path)")
     }
     if outdated.isEmpty { return }
     try connection.execute("BEGIN IMMEDIATE")

@@ -80,6 +80,7 @@ import Testing
   @Test(.enabled(if: TestUser.isRoot, "mount(8) needs root"))
   func mountSetsAndChangesOptions() throws {
     let user = try TestUser.ordinary()
+    let program = try SheafProgram.path()
     let library = try MountedLibrary()
     do {
       let script = """
@@ -99,6 +100,8 @@ import Testing
         mount -o remount,ro,noexec "$mountpoint"
         has ro noexec; lacks nosuid nodev
         if echo two 2>/dev/null >"$mountpoint/Documents/document"; then echo "written" >&2; exit 1; fi
+        if '\(program)' label "$mountpoint/Documents/document" x 2>"$scratch/refusal"; then echo "labelled" >&2; exit 1; fi
+        grep -q "mounted read-only" "$scratch/refusal"
         [ "$(cat "$mountpoint/Documents/document")" = one ]
         mount -o remount,rw,exec,nosuid "$mountpoint"
         has rw nosuid; lacks noexec nodev
