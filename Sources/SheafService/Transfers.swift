@@ -61,7 +61,8 @@ extension LibraryAPI {
           line = try await handoff.next()
         }
       } catch {
-        try await writer.write(ByteBuffer(jsonLine: JobLine<Result>.error(SheafError(any: error))))
+        let error = SheafError(any: error).naming(library: info.library)
+        try await writer.write(ByteBuffer(jsonLine: JobLine<Result>.error(error)))
       }
       try await writer.finish(nil)
     }

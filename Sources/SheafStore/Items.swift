@@ -53,7 +53,11 @@ package struct ItemRow: Hashable, Sendable {
   fileprivate init(_ row: Row) throws {
     id = try row[0]
     uuid = try row.uuid(1)
-    guard let kind = ItemKind(rawValue: try row[2]) else { throw SheafError(.corrupt, subject: "item \(id)") }
+    guard let kind = ItemKind(rawValue: try row[2]) else {
+      throw SheafError(
+        .corrupt, subject: "item \(id)", reason: "has the kind \(try row[2] as Int64), which is none",
+        advice: "run sheaf check")
+    }
     self.kind = kind
     owner = try row[3]
     created = try Timestamp(nanoseconds: row[4])

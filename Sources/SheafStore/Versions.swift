@@ -60,7 +60,10 @@ extension VersionCause {
   var code: Int64 { Int64(Self.allCases.firstIndex(of: self)! + 1) }
 
   init(code: Int64) throws {
-    guard (1...Int64(Self.allCases.count)).contains(code) else { throw SheafError(.corrupt, subject: "cause \(code)") }
+    guard (1...Int64(Self.allCases.count)).contains(code) else {
+      throw SheafError(
+        .corrupt, subject: "a version", reason: "has the cause \(code), which is none", advice: "run sheaf check")
+    }
     self = Self.allCases[Int(code) - 1]
   }
 }
