@@ -75,9 +75,13 @@ struct EventLog {
   /// All, oldest first.
   var pending: some Sequence<Pending> { order.all.lazy.compactMap(waiting) }
 
-  /// Those with a number past `number`, oldest first.
-  func pending(after number: Int64) -> some Sequence<Pending> {
-    order.after(number).lazy.compactMap(waiting)
+  /// Looks at some entries with a number past `number`, oldest first: those that wait among them, and the number of the
+  /// last of all, from which to go on; nil where there are no more.
+  ///
+  /// - Parameter limit: Entries that are looked at. Very many in a row may wait no longer.
+  func pending(after number: Int64, looking limit: Int) -> (waiting: [Pending], last: Int64?) {
+    let numbers = Array(order.after(number).prefix(limit))
+    return (numbers.compactMap(waiting), numbers.count < limit ? nil : numbers.last)
   }
 
   private func waiting(_ number: Int64) -> Pending? { events[number].flatMap { isAbsorbed($0.event) ? nil : $0.event } }

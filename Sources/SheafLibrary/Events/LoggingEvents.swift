@@ -26,6 +26,12 @@ struct SettlingScan {
 
   init(after start: Int64 = 0, upTo: Int64) { (self.start, position, self.upTo) = (start, start, upTo) }
 
+  /// Goes on after an event, or ends where that is the last that is looked at, or there was none.
+  fileprivate mutating func goOn(after number: Int64?) {
+    guard let number, number < upTo else { return isOver = true }
+    position = number
+  }
+
   /// Ends it without a look at the events.
   mutating func decline() { (isOver, isDeclined) = (true, true) }
 
@@ -217,7 +223,14 @@ extension Library {
 
   /// As ``settleEvents(all:)``, with the lock free in between: for what is then settled with it held nobody waits long.
   func settleEventsInSteps() throws {
-    while try locked({ try settleSomeEvents(all: true) }) {}
+    var hasSettled = true
+    while hasSettled {
+      hasSettled = false
+      var scan = locked { SettlingScan(upTo: numbers.pending) }
+      while !scan.isOver {
+        if try locked({ try settle(settledEvents(all: true, in: &scan)) }) { hasSettled = true }
+      }
+    }
   }
 
   /// As ``settleEvents(all:)``, of the oldest, not more than a transaction takes; returns whether there were any.
@@ -299,15 +312,11 @@ extension Library {
     in scan: inout SettlingScan, where isMeant: (EventLog.Pending) throws -> Bool
   ) rethrows -> Set<Int64> {
     var items: Set<Int64> = []
-    var left = SettlingScan.step
-    for event in events.pending(after: scan.position) {
-      guard event.row.number <= scan.upTo else { break }
-      if left == 0 { return items }
-      left -= 1
-      scan.position = event.row.number
+    let (waiting, last) = events.pending(after: scan.position, looking: SettlingScan.step)
+    for event in waiting where event.row.number <= scan.upTo {
       if try isMeant(event) { items.insert(event.row.item) }
     }
-    scan.isOver = true
+    scan.goOn(after: last)
     return items
   }
 
@@ -383,9 +392,8 @@ extension Library {
     }
     var excess = items == nil ? events.count - EventLog.limit : 0
     var ready: [EventLog.Pending] = []
-    var left = SettlingScan.step
-    for event in events.pending(after: scan.position) {
-      guard event.row.number <= scan.upTo else { break }
+    let (waiting, last) = events.pending(after: scan.position, looking: SettlingScan.step)
+    for event in waiting where event.row.number <= scan.upTo {
       scan.position = event.row.number
       if !scan.isHeld(event, events) {
         if !scan.heldEvents.contains(event.row.number), !events.isHeld(event), isSettled(event) || excess > 0 {
@@ -396,10 +404,9 @@ extension Library {
           if let absorber = events.absorber(of: event.row.item) { scan.heldEvents.insert(absorber) }
         }
       }
-      left -= 1
-      if left == 0 || ready.count >= Self.settleBatch { return ready }
+      if ready.count >= Self.settleBatch { return ready }
     }
-    scan.isOver = true
+    scan.goOn(after: last)
     return ready
   }
 
