@@ -60,11 +60,15 @@ public struct SentComment: Hashable, Sendable, Codable {
   public let text: String
   /// The author's clock, in nanoseconds since 1970.
   public let time: Int64
+  /// Whether it was made before the item entered the share that it is in, of whose people nobody hears of it; nil where
+  /// it was not.
+  public let outside: Bool?
 
-  public init(id: WireID, text: String, time: Int64) {
+  public init(id: WireID, text: String, time: Int64, outside: Bool? = nil) {
     self.id = id
     self.text = text
     self.time = time
+    self.outside = outside
   }
 }
 

@@ -7,6 +7,7 @@ package import SheafWire
 /// Rules:
 /// 1. A comment has an id of its device's making. What comes again with it has no effect.
 /// 2. A mention is told to the person mentioned, if that person sees the item, and to nobody else.
+/// 3. What the owner said before the item entered its share, and the hub hears of later, people there do not hear.
 package struct Comments: Sendable {
   /// Characters that a comment has at most, and bytes: one character can have any number of combining marks.
   private static let limit = 4_000
@@ -29,7 +30,8 @@ package struct Comments: Sendable {
     }
     try await database.write { connection in
       var head = try ZoneHead.take(zone, in: &connection)
-      let found = try Self.find(item, in: zone, place, &connection)
+      var found = try Self.find(item, in: zone, place, &connection)
+      if comment.outside ?? false, place == nil { found.share = nil }
       let key: [SQLValue] = [.text(zone), .blob(comment.id.bytes)]
       let isNew = try connection.execute(
         "INSERT INTO comments (zone, comment) VALUES ($1, $2) ON CONFLICT DO NOTHING", key)
@@ -80,7 +82,7 @@ package struct Comments: Sendable {
   private struct Found {
     let id: WireID
     let item: EventDetails.Item
-    let share: HubShare?
+    var share: HubShare?
     /// The item's path as members of the share see it.
     let pathInShare: String
   }

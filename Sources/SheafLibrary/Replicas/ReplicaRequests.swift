@@ -143,10 +143,11 @@ extension Library {
           try !read({ try $0.hasReplicaChange(of: account, row.item) })
         else { continue }
         let isAll = try replicaInode(item, of: account)?.ino == documents(ofConnected: account)
-        requests.append(
-          ReplicaRequest(
-            item: isAll ? .root : item,
-            kind: .comment(SentComment(id: id, text: row.text, time: row.time.nanoseconds)), row: nil))
+        let entry = try ReplicaTree(self, replica).entry(item)
+        let comment = SentComment(
+          id: id, text: row.text, time: row.time.nanoseconds,
+          outside: entry.map { row.time.nanoseconds <= $0.time } ?? false ? true : nil)
+        requests.append(ReplicaRequest(item: isAll ? .root : item, kind: .comment(comment), row: nil))
       }
       return requests
     }

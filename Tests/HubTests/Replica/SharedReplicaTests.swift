@@ -69,8 +69,12 @@ import Testing
         sh -c 'echo SECRET1 > d; mkdir priv; echo SECRET2 > priv/f; ln priv/f priv/f2; echo SECRET3 > old/known'
         sh -c 'echo open > d; echo open > priv/f; echo open > old/known; rm old/gone'
         mv team/p p; sh -c 'echo SECRET4 > p'; sh -c 'echo public > p'
-        mv d priv p old team/
         """)
+      for path in ["d", "old/known", "p"] {
+        try people.alice.succeed("comment", "Documents/\(path)", "SECRET5")
+      }
+      try people.alice.shell("mv d priv p old team/")
+      try people.alice.succeed("comment", "Documents/team/d", "now it is here")
       if isPaused { try people.alice.succeed("sync", "--resume") }
       try people.settle()
       for (path, text) in [
@@ -85,7 +89,10 @@ import Testing
       ).run().text
       #expect(!seen.contains("SECRET") && !seen.contains("gone") && seen.contains("public"), "\(seen)")
       let told = try people.bob.succeed("activity", "--json").text
-      #expect(!told.contains("gone") && !told.contains("known.") && told.contains("priv"), "\(told)")
+      #expect(!told.contains("gone") && !told.contains("known.") && !told.contains("SECRET"), "\(told)")
+      #expect(told.contains("priv") && told.contains("now it is here"), "\(told)")
+      let notices = try people.bob.succeed("notices", "--json").text
+      #expect(!notices.contains("SECRET"), "\(notices)")
       // Alice has all of it.
       for (path, text) in [("d", "SECRET1"), ("priv/f", "SECRET2"), ("old/known", "SECRET0"), ("p", "SECRET4")] {
         let folder = path.split(separator: "/").dropLast().map { $0 + "/" }.joined()

@@ -71,6 +71,14 @@ struct LockHoldTests {
       let isLeft = library.events.clear(64)
       isAbsorbed = library.events.isAbsorbed(last)
       #expect(isLeft && isAbsorbed)
+      // Whoever looks for what waits passes over some of the others at a time.
+      var (start, steps): (Int64?, Int) = (0, 0)
+      while let position = start {
+        let (waiting, next) = library.events.pending(after: position, looking: 1000)
+        #expect(waiting.map(\.contentCount) == (next == nil ? [3000] : []))
+        (start, steps) = (next, steps + 1)
+      }
+      #expect(steps == 3)
     }
     try library.unlink(ino, Array("other".utf8), Self.program)
     try library.rmdir(fixture.root, Array("around".utf8), Self.program)
