@@ -73,6 +73,15 @@ struct Departures {
     guard local.readiness == .ready || (local.readiness == .never && base != nil) else { return nil }
     if let entering = try entering(local, base) { return entering }
     guard let base else { return try creation(of: local) }
+    var former: [Send] = []
+    if local.kind == .folder, let entry = try draft.entry(id), let left = try share(of: base), left != entry.item,
+      entry.item != id
+    {
+      // What was done in it between the one share and the other, nobody sees in either.
+      former = [
+        Send(serial: 0, item: id, kind: .folder, base: base.number, read: read, places: [Self.outside(local)])
+      ]
+    }
     if local.unsent.isEmpty, let version = base.version?.id, local.version != version {
       // Everything that was saved here the hub has; another version is current there.
       var shown = local
@@ -81,6 +90,7 @@ struct Departures {
     }
     if Self.isClean(local, base) { return nil }
     return Departure(
+      former: former,
       send: Send(
         serial: 0, item: id, kind: local.kind, base: base.number, read: read,
         places: local.places == Set(base.places) ? nil : local.places.sorted(),
@@ -99,7 +109,7 @@ struct Departures {
     guard let entry = try draft.entry(local.item), entry.item != local.item,
       let last = local.unsent.lastIndex(where: { $0.time <= entry.time })
     else { return nil }
-    let isInside = try base.map { try isBelow($0, entry.item) } ?? true
+    let isInside = try base.map { try share(of: $0) != nil } ?? true
     // The version that was current then is seen. A save that comes with the move is current with it.
     let moves = base.map { Set($0.places) != local.places } ?? true
     if last == 0, isInside || moves { return nil }
@@ -130,6 +140,17 @@ struct Departures {
     let suffix = Array(".\(local.item)".utf8)
     let name = local.places.min()?.name ?? []
     return Place(parent: .root, name: name.prefix(WireLimits.nameBytes - suffix.count) + suffix)
+  }
+
+  /// The shared item in whose share an item is at the hub, or which it is; nil where it is in none.
+  private mutating func share(of base: ItemState) throws -> WireID? {
+    if try draft.isShared(base.item) { return base.item }
+    var (next, seen) = (base.places.first?.parent, Set<WireID>())
+    while let above = next, seen.insert(above).inserted {
+      if try draft.isShared(above) { return above }
+      next = above == .root ? nil : try draft.base(above)?.places.first?.parent
+    }
+    return nil
   }
 
   /// Whether an item is in a folder at the hub, at whatever depth.
@@ -183,6 +204,25 @@ struct Departures {
     }
   }
 
+  /// Whether an item left a share with a folder above it, of which the hub may not have heard: what was saved since,
+  /// people in the share are not to see.
+  private mutating func leftAlong(_ id: WireID) throws -> Bool {
+    guard let departure = departures[id], departure.former.isEmpty, departure.send.places == nil,
+      let base = try draft.base(id), let share = try share(of: base), share != id
+    else { return false }
+    return try draft.entry(id)?.item != share
+  }
+
+  /// The nearest folder above an item at the hub that has another place here.
+  private mutating func movedAbove(_ id: WireID) throws -> WireID? {
+    var (next, seen) = (try draft.base(id)?.places.first?.parent, Set<WireID>())
+    while let above = next, above != .root, seen.insert(above).inserted, let base = try draft.base(above) {
+      if let local = try draft.local(above), local.places != Set(base.places) { return above }
+      next = base.places.first?.parent
+    }
+    return nil
+  }
+
   /// Whether the send of a folder that the hub has takes it into a share.
   private mutating func enters(_ id: WireID) throws -> Bool {
     guard let send = departures[id]?.send, send.kind == .folder, send.places != nil, let base = try draft.base(id),
@@ -200,6 +240,7 @@ struct Departures {
   }
 
   private mutating func mustWait(_ id: WireID, _ send: Send) throws -> Bool {
+    if try leftAlong(id), let folder = try movedAbove(id), departures[folder]?.send.places == nil { return true }
     for place in send.places ?? [] {
       if place.parent != .root, try draft.base(place.parent) == nil, departures[place.parent] == nil { return true }
       // The folder to which it goes is in it at the hub, and the hub is not to hear yet that it left.
@@ -256,7 +297,16 @@ struct Departures {
         if try isBelow(base, folder) { needs[folder, default: []].insert(id) }
       }
     }
-    var sends = ids.flatMap { departures[$0]?.former ?? [] }.map { [$0] }
+    for id in ids where try leftAlong(id) {
+      if let folder = try movedAbove(id), departures[folder]?.former.isEmpty ?? false,
+        needs[folder]?.contains(id) != true
+      {
+        needs[id, default: []].insert(folder)
+      }
+    }
+    // Folders are outside before what was saved in them goes.
+    let former = ids.flatMap { departures[$0]?.former ?? [] }
+    var sends = (former.filter { $0.kind == .folder } + former.filter { $0.kind != .folder }).map { [$0] }
     for var group in Self.order(ids, &groups, needs) {
       if group.count > WireLimits.sendsPerRequest {
         // It goes in parts: each name is free before it is taken. Where that is not to be had, as in a circle of that

@@ -79,6 +79,8 @@ struct ReplicaDraft {
 
   mutating func entry(_ id: WireID) throws -> ShareEntry? { try reader.entry(id) }
 
+  mutating func isShared(_ id: WireID) throws -> Bool { try reader.isShared(id) }
+
   mutating func newID() -> WireID { reader.newID() }
 
   /// The id that an item has now.

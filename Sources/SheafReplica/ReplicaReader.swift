@@ -40,6 +40,8 @@ package protocol ReplicaReader {
   mutating func mark(_ id: WireID) throws -> ReplicaMark?
   /// Where an item of this machine is in a share of its account; nil where it is in none, and in others' shares.
   mutating func entry(_ id: WireID) throws -> ShareEntry?
+  /// Whether the account shares an item, on its own and not as a part of another one.
+  mutating func isShared(_ id: WireID) throws -> Bool
   /// The item that has a name on this machine.
   mutating func localOccupant(of place: Place) throws -> WireID?
   /// The item that has a name in the base.

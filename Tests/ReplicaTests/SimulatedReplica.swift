@@ -23,13 +23,23 @@ struct SimulatedReplica {
     func isGone(_ id: WireID) -> Bool { !replica.unsettled.contains(id) }
     func alias(_ id: WireID) -> WireID? { replica.aliases[id] }
 
-    /// As if each folder were shared, and all but the newest save of what is in it were older than that.
-    func entry(_ id: WireID) -> ShareEntry? {
-      guard let item = replica.tree.items[id], let folder = item.places.min()?.parent, folder != .root else {
-        return nil
-      }
-      return ShareEntry(item: folder, time: item.unsent.dropLast().last?.time ?? .max)
+    /// As if some of the folders were shared.
+    func isShared(_ id: WireID) -> Bool {
+      (replica.tree.items[id]?.kind ?? replica.base[id]?.kind) == .folder && id.bytes[0] < 96
     }
+
+    /// All but the newest save is older than the share, as the newest is where it has no other.
+    func entry(_ id: WireID) -> ShareEntry? {
+      var (next, seen) = (Optional(id), Set<WireID>())
+      while let item = next, item != .root, seen.insert(item).inserted {
+        if isShared(item) {
+          return ShareEntry(item: item, time: replica.tree.items[id]?.unsent.dropLast().last?.time ?? .max)
+        }
+        next = replica.tree.items[item]?.places.min()?.parent
+      }
+      return nil
+    }
+
     mutating func newID() -> WireID { Self.id(&random) }
 
     static func id(_ random: inout SeededRandom) -> WireID {

@@ -126,6 +126,12 @@ struct ReplicaTree: ReplicaReader {
       time: try library.entryTime(of: inode, in: share).nanoseconds)
   }
 
+  func isShared(_ id: WireID) throws -> Bool {
+    guard replica.reader == nil, !library.shares.isEmpty else { return false }
+    let inode = id == .root ? library.inodes[documents] : try library.replicaInode(id, of: replica.account)
+    return inode?.row.item.map { library.shares.active($0) != nil } ?? false
+  }
+
   func localOccupant(of place: Place) throws -> WireID? {
     guard let folder = try inode(place.parent), let entry = try library.entry(folder.ino, place.name) else {
       return nil

@@ -103,6 +103,30 @@ import Testing
     }
   }
 
+  /// Neither do people of the share that it left, nor those of the one that it is in now.
+  @Test func whatAliceDidBetweenTwoSharesNobodySees() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p one/f one/g two && echo x > one/f/x && echo y > one/g/y && echo z > one/z")
+      for share in ["one", "two"] { try people.join(share, can: "edit") }
+      try people.alice.succeed("sync", "--pause")
+      try people.alice.shell("mv one/f one/g one/z .")
+      for text in ["SECRET", "open"] {
+        try people.alice.shell("sh -c 'echo \(text) > f/x'; sh -c 'echo \(text) > g/y'; sh -c 'echo \(text) > z'")
+      }
+      try people.alice.shell("mv f z two/")
+      try people.alice.succeed("sync", "--resume")
+      try people.settle()
+      #expect(people.text(people.shared("two/f/x")) == "open\n" && people.text(people.shared("two/z")) == "open\n")
+      let seen = try Command.shell(
+        "cd '\(people.shared("two"))' && cat .versions/z/* f/.versions/x/*; ls -R ../one; cat ../one/.deleted/*/* || true"
+      ).run().text
+      #expect(!seen.contains("SECRET") && seen.contains("open"), "\(seen)")
+      let told = try people.bob.succeed("activity").text
+      #expect(!told.contains("edited"), "\(told)")
+      #expect(try people.alice.shell("cat two/.versions/z/* g/.versions/y/*").contains("SECRET"))
+    }
+  }
+
   /// A share begins once the hub has what is in it.
   @Test(arguments: ["plans", "plans/x"]) func aShareBeginsWithWhatIsCurrent(_ item: String) throws {
     try withPeople { people in
