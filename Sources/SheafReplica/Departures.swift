@@ -106,7 +106,7 @@ struct Departures {
   ///
   /// - Returns: nil where nothing is to be hidden that the hub would not hide.
   private mutating func entering(_ local: LocalItem, _ base: ItemState?) throws -> Departure? {
-    guard let entry = try draft.entry(local.item), entry.item != local.item,
+    guard let entry = try entry(of: local, base), entry.item != local.item,
       let last = local.unsent.lastIndex(where: { $0.time <= entry.time })
     else { return nil }
     let isInside = try base.map { try share(of: $0) != nil } ?? true
@@ -133,6 +133,19 @@ struct Departures {
       return Departure(former: former.dropLast(), send: former[last], versions: rest)
     }
     return Departure(former: former, send: send, versions: rest)
+  }
+
+  /// Where an item is in a share. What another machine moves into one now, it enters now: all that was saved here is from
+  /// before.
+  private mutating func entry(of local: LocalItem, _ base: ItemState?) throws -> ShareEntry? {
+    let entry = try draft.entry(local.item)
+    guard let base, let share = try share(of: base), share != entry?.item else { return entry }
+    var (next, seen) = (local.places.first?.parent, Set<WireID>())
+    while let above = next, seen.insert(above).inserted {
+      if above == share { return ShareEntry(item: share, time: .max) }
+      next = above == .root ? nil : try draft.local(above)?.places.first?.parent
+    }
+    return entry
   }
 
   /// A place outside of all shares that no other item has.

@@ -68,8 +68,9 @@ struct HubSharing: Sendable {
   ///
   /// - Throws: `unavailable` where that takes long, or the hub is not reached.
   private func sent(_ item: WireID, _ path: ItemPath) async throws {
+    let now = Self.now
     let isSent: Bool? = try await waited { library, account in
-      try library.hasUnsent(below: item, of: account) ? nil : true
+      try library.hasUnsent(below: item, savedBy: now, of: account) ? nil : true
     }
     guard isSent != nil else {
       throw SheafError(

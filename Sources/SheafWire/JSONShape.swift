@@ -4,9 +4,10 @@ public struct JSONShape: Hashable, Sendable {
   public static let deepest = 32
   /// Bytes of the longest number that they take.
   public static let longestNumber = 64
-  /// Values that they take: four times those that 65,536 copied parts of a version have, or the extents of 256 documents
-  /// in one request.
+  /// Values that clients take: four times those that 65,536 copied parts of a version have.
   public static let mostValues = 1 << 20
+  /// Values that hubs take: those of a version with 65,536 extents, and some more.
+  public static let mostSentValues = 1 << 18
 
   /// How deep arrays and objects lie in each other.
   public let depth: Int
@@ -15,11 +16,13 @@ public struct JSONShape: Hashable, Sendable {
   /// Bytes of the longest number, or other word outside of texts.
   public let number: Int
 
+  /// - Parameter most: With more values than that, nothing more is looked at.
   @inlinable
-  public init(of bytes: some Collection<UInt8>) {
+  public init(of bytes: some Collection<UInt8>, upTo most: Int = mostValues) {
     var (deepest, depth, values, longest, length) = (0, 0, 0, 0, 0)
     var (isText, isEscaped) = (false, false)
     for byte in bytes {
+      if values > most { break }
       if isText {
         if isEscaped {
           isEscaped = false

@@ -65,6 +65,23 @@ import Testing
     }
   }
 
+  /// Kernels are told of a link in it when it moves, and nobody remembers where the folder was for that.
+  @Test(arguments: ["mv", "exchange"]) func aFolderWithALinkInItEntersAShare(_ way: String) throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        cd "$ALICE/Documents"; mkdir team team/A private; invite "$PWD/team" bob edit
+        sh -c 'echo secret > private/a; ln -s a private/l'; sh -c 'cat private/l > /dev/null; echo public > private/a'
+        if [ \(way) = mv ]; then rmdir team/A; mv private team/A
+        else python3 -c 'import ctypes; exit(ctypes.CDLL(None).renameat2(-100, b"private", -100, b"team/A", 2))'; fi
+        cd "$BOB/Shared/alice@example.com/team"
+        same "$(cat A/a A/l)" "public
+        public"
+        same "$(cat A/.versions/a/*)" public
+        """)
+    }
+  }
+
   /// Two people count in one database, which locks its file for each transaction: nobody's count is lost.
   @Test(arguments: ["DELETE", "TRUNCATE", "PERSIST"]) func twoPeopleHaveADatabaseOpen(_ journal: String) throws {
     try withSharedMounts { mounts in

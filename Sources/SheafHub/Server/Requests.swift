@@ -1,6 +1,8 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import NIOCore
+import NIOPosix
 import SheafModel
 import SheafWire
 
@@ -73,12 +75,14 @@ extension Request {
   ///
   /// - Parameter limit: Bytes that the body may have.
   /// - Throws: ``HubError`` for anything but JSON of this type.
-  func json<Value: Decodable>(_ type: Value.Type = Value.self, upTo limit: Int) async throws -> Value {
+  func json<Value: Decodable & Sendable>(_ type: Value.Type = Value.self, upTo limit: Int) async throws -> Value {
     guard let type = headers[.contentType], type.prefix(while: { $0 != ";" }).lowercased() == "application/json" else {
       throw HubError(.mediaType, "the body must be application/json")
     }
     let buffer = try await bytes(upTo: limit)
-    return try JSONText.decode(Value.self, buffer.readableBytesView)
+    let isShort = buffer.readableBytes <= JSONText.short
+    if isShort { return try JSONText.decode(Value.self, buffer.readableBytesView) }
+    return try await JSONText.decoding.runIfActive { try JSONText.decode(Value.self, buffer.readableBytesView) }
   }
 
   /// The body, of so many bytes at most.
@@ -121,17 +125,26 @@ extension Request {
 
 /// JSON from strangers.
 enum JSONText {
+  /// Bytes that are decoded where they are asked for.
+  static let short = 64 * 1024
+  /// Decodes what is longer: however much of that strangers send, others are answered meanwhile.
+  static let decoding = {
+    let threads = NIOThreadPool(numberOfThreads: max(1, System.coreCount / 2))
+    threads.start()
+    return threads
+  }()
+
   /// - Throws: ``HubError`` of kind `invalid`, without any of the text in it.
   static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: some Collection<UInt8>) throws -> Value {
-    let shape = JSONShape(of: bytes)
+    let shape = JSONShape(of: bytes, upTo: JSONShape.mostSentValues)
     guard shape.depth <= JSONShape.deepest else {
       throw HubError(.invalid, "the body is nested more than \(JSONShape.deepest) deep")
     }
     guard shape.number <= JSONShape.longestNumber else {
       throw HubError(.invalid, "the body has a number of more than \(JSONShape.longestNumber) bytes")
     }
-    guard shape.values <= JSONShape.mostValues else {
-      throw HubError(.invalid, "the body has more than \(JSONShape.mostValues) values")
+    guard shape.values <= JSONShape.mostSentValues else {
+      throw HubError(.invalid, "the body has more than \(JSONShape.mostSentValues) values")
     }
     do {
       return try JSONDecoder().decode(type, from: Data(bytes))

@@ -1,4 +1,4 @@
-import SheafModel
+package import SheafModel
 import SheafReplica
 package import SheafWire
 
@@ -9,12 +9,13 @@ extension Library {
   /// Whether something was saved or made in an item, deleted, or moved anywhere, that the hub does not have yet. If the
   /// item were shared before that is sent, people there would see what was before.
   ///
+  /// - Parameter time: What was saved later does not count.
   /// - Throws: `notFound` for an account that is not connected.
-  package func hasUnsent(below item: WireID, of account: Int64) throws -> Bool {
+  package func hasUnsent(below item: WireID, savedBy time: Timestamp, of account: Int64) throws -> Bool {
     try locked { try settleSessionsWithRoom() }
     var last: [UInt8]? = []
     while let start = last {
-      let (isUnsent, next) = try locked { try unsent(below: item, after: start, of: account) }
+      let (isUnsent, next) = try locked { try unsent(below: item, savedBy: time, after: start, of: account) }
       if isUnsent { return true }
       last = next
     }
@@ -24,7 +25,7 @@ extension Library {
   /// - Returns: whether some of the changes after one are such, and the last that was looked at; nil where it was the
   ///   last one of all.
   private func unsent(
-    below top: WireID, after start: [UInt8], of account: Int64
+    below top: WireID, savedBy time: Timestamp, after start: [UInt8], of account: Int64
   ) throws -> (isUnsent: Bool, next: [UInt8]?) {
     let replica = try connected(account)
     var tree = try ReplicaTree(self, replica)
@@ -38,10 +39,14 @@ extension Library {
     for id in Set(noted.compactMap { WireID(bytes: $0) }).union(sent) {
       let (local, base) = (try tree.local(id), try tree.base(id))
       if case .refused = try tree.mark(id) { continue }
-      if local?.readiness == .never || !sent.contains(id) && Planner.isSettled(local, base) { continue }
+      // What is still being written for the first time was never anywhere else.
+      if let local, local.readiness == .never || local.readiness == .waiting && base == nil { continue }
+      if !sent.contains(id), Planner.isSettled(local, base) { continue }
       guard let local, let inode = try tree.inode(id) else { return (true, nil) }
       if let base, Set(base.places) != local.places { return (true, nil) }
-      if try isBelow(inode, top, &tree) { return (true, nil) }
+      // Who goes on saving is not waited for.
+      let isOld = local.unsent.contains { $0.time <= time.nanoseconds } || local.unsent.isEmpty
+      if isOld, try isBelow(inode, top, &tree) { return (true, nil) }
     }
     return (false, noted.count < Self.unsentStep ? nil : noted.last)
   }

@@ -164,7 +164,9 @@ extension Library {
       if mode == .noReplace, !isAside { throw SheafError(.exists) }
       return try replace(entry, at: newPlace, with: inode, from: place, caller)
     }
-    guard FileRole.looksPassing(newName), !Self.isReserved(newName) else { throw Self.denied }
+    guard FileRole.looksPassing(newName), !Self.isReserved(newName), try !isOfDatabase(newPlace) else {
+      throw Self.denied
+    }
     if temporaryFiles[newPlace] != nil {
       if mode == .noReplace { throw SheafError(.exists) }
       removeTemporary(newPlace)

@@ -140,7 +140,6 @@ extension Library {
     of inode: Inode, movesItem: Bool, from folder: Inode, to newFolder: Inode, _ time: Timestamp,
     _ change: Change
   ) throws {
-    if inode.isFolder { change.whenRecorded { [self] in shares.noteMove(ofFolder: inode.ino) } }
     if shares.isEmpty { return }
     let (here, there) = (try share(ofFolder: folder.ino), try share(ofFolder: newFolder.ino))
     if here?.row.item == there?.row.item {
@@ -152,13 +151,14 @@ extension Library {
         for member in here?.members ?? [] where member.role != .owner { tellAccess(of: member.account) }
       }
     }
-    change.whenRecorded { [self] in
-      if inode.isFolder {
-        for inode in inodes.all { tellPlace(of: inode) }
-      } else {
-        tellPlace(of: inode)
-      }
-    }
+  }
+
+  /// Notes that inodes are in other folders by now. Until their rows say so, what is remembered of folders is of where
+  /// they were.
+  func noteMoved(_ moved: [Inode]) {
+    let folders = moved.filter(\.isFolder)
+    for folder in folders { shares.noteMove(ofFolder: folder.ino) }
+    for inode in folders.isEmpty ? moved : Array(inodes.all) { tellPlace(of: inode) }
   }
 
   /// Makes kernels read a symbolic link anew that came to lie elsewhere, or elsewhere too: where it leads is checked as

@@ -91,6 +91,7 @@ extension Library {
       change.whenRecorded { [self] in
         inode.row = final
         other.row = otherFinal
+        noteMoved([inode, other])
         if swapsContents {
           (inode.item, other.item) = (nil, nil)
           (inode.xattrSpace, other.xattrSpace) = (nil, nil)

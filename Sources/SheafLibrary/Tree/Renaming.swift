@@ -242,6 +242,7 @@ extension Library {
       let final = row
       change.whenRecorded { [self] in
         inode.row = final
+        noteMoved([inode])
         identity.named(final.ino, by: caller.process, isProved: isProved, isLasting: isLasting)
         identity.settle(newFolder.ino, newName)
         linkedPlaces.remove(final.ino)

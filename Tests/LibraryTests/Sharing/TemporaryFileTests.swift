@@ -42,6 +42,7 @@ struct TemporaryFileTests {
       try people.as(.bob, process: Self.editor) { (bob) throws in
         expect(.accessDenied) { try bob.create(.alice, "doc" + ending, "x") }
         try bob.create(.alice, "other" + ending, "x")
+        expect(.accessDenied) { try bob.renameEntry(.alice, "other" + ending, "doc" + ending) }
         #expect(try bob.entries(.alice) == ["doc", "other" + ending])
       }
     }
