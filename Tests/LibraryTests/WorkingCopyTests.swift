@@ -83,6 +83,23 @@ struct WorkingCopyTests {
     }
   }
 
+  /// Each would be a chunk of its own, and storing them would keep everybody waiting for seconds.
+  @Test func veryManyBytesInAHoleAreFewChunks() throws {
+    var random = SeededRandom()
+    let storage = FakeStorage()
+    var copy = WorkingCopy(.empty)
+    try copy.truncate(to: 1_000_000, from: storage)
+    var bytes = [UInt8](repeating: 0, count: 1_000_000)
+    for _ in 0..<4_000 {
+      let offset = Int.random(in: 0..<900_000, using: &random)
+      bytes[offset] = 7
+      try [UInt8(7)].withUnsafeBytes { try copy.write($0, at: Int64(offset), from: storage) }
+    }
+    var stored = WorkingCopy(try storage.flush(&copy))
+    #expect(try stored.extents(of: 0..<1_000_000, from: storage).count < 100, random.note)
+    #expect(try storage.bytes(&stored) == bytes, random.note)
+  }
+
   @Test(arguments: [3_000, 300_000, 3_000_000])
   func randomChangesAgainstAnOracle(_ extent: Int) throws {
     var random = SeededRandom()

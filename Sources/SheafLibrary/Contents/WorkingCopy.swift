@@ -240,7 +240,7 @@ struct WorkingCopy {
       var end = window
       while true {
         // Take in the runs that this window has come to.
-        while index < dirty.runs.count, dirty.runs[index].start <= position {
+        while index < dirty.runs.count, dirty.runs[index].start <= position + filledHole {
           covered = max(covered, dirty.runs[index].end)
           index += 1
         }
@@ -365,6 +365,13 @@ struct WorkingCopy {
     return (dirty.touching(position..<end).first?.start ?? end) - position
   }
 
+  /// Runs from which on they are so many that holes between them of less than a block of a disk become zeros: each run
+  /// would be a chunk of its own.
+  private static let manyRuns = 1_024
+
+  /// Bytes of the longest hole between two runs that becomes zeros.
+  private var filledHole: Int64 { dirty.runs.count >= Self.manyRuns ? 4_095 : 0 }
+
   /// Bytes that are made ready at a time where so many were written: several chunks.
   private static let fillSize = 4 * Chunker.maximum
 
@@ -386,7 +393,7 @@ struct WorkingCopy {
       }
       var reached = max(start, position)
       for run in dirty.touching(reached..<extentEnd) {
-        if run.start > reached { break }
+        if run.start > reached + filledHole { break }
         reached = min(extentEnd, run.end)
       }
       if reached < extentEnd {
