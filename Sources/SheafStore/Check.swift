@@ -198,6 +198,8 @@ extension StoreTransaction {
 
   /// The rules that SQL cannot express.
   private func checkNames(_ problems: inout [String]) throws {
+    problems += try all("SELECT key FROM settings WHERE \(CheckRules.isNoNumber)") { try $0[0] as String }
+      .map { "\(CheckRules.numberSetting): not so for \($0.printable)" }
     for handle in try all("SELECT handle FROM accounts", decode: { try $0[0] as String })
     where (try? AccountHandle(handle)) == nil {
       problems.append("\(CheckRules.handle): not so for \(handle.printable)")

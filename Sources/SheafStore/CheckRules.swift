@@ -5,15 +5,31 @@ enum CheckRules {
   static let hashKey = "the order of names has a key"
   static let entryHash = "an entry lies where its name puts it"
   static let handle = "an account's handle is one"
+  static let numberSetting = "a setting that is to be a number is one"
 
   /// Every rule by name: those of ``queries``, and those that SQL cannot express.
-  static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle]
+  static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle, numberSetting]
 
   static let queries: [(rule: String, sql: String)] =
     entries + inodes + items + versions + workingCopies + accounts + deleted + shares + events
 
   /// Whether a row's token has a character that no token has. Its length is in the tables' statements.
   static let hasForeignToken = "token GLOB '*[^A-Za-z0-9_-]*'"
+
+  /// The condition of a name that no file can have.
+  static func isNoName(_ column: String) -> String {
+    """
+    (length(\(column)) NOT BETWEEN 1 AND 255 OR instr(\(column), x'00') > 0 OR instr(\(column), x'2f') > 0
+      OR \(column) IN (x'2e', x'2e2e'))
+    """
+  }
+
+  /// The condition of a setting that is to be a number, and is none.
+  static let isNoNumber = """
+    typeof(value) <> 'integer' AND (key IN ('latestTime', 'hashKey', 'keepDeleted', 'keepVersions', 'thinned', 'created',
+      'clockDoubted', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'itemsBefore', 'cache')
+      OR key GLOB 'keepDeleted.*' OR key GLOB 'keepVersions.*')
+    """
 
   /// Whether no tree is on its way to another account: the owners that rows of it name may differ until then.
   private static let atRest = "NOT EXISTS (SELECT 1 FROM settings WHERE key = '\(OwnerChange.setting)')"
@@ -191,7 +207,7 @@ enum CheckRules {
       "no version is above the item's last",
       """
       SELECT v.item, v.number FROM versions v JOIN items t ON t.id = v.item WHERE v.number > t.last_version
-        UNION ALL SELECT id, last_version FROM items WHERE last_version < max(version, 0)
+        UNION ALL SELECT id, last_version FROM items WHERE last_version < max(version, 0) OR version < 0
       """
     ),
     (
@@ -296,6 +312,10 @@ enum CheckRules {
       "SELECT share, account FROM participants p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.account)"
     ),
     (
+      "a name that somebody gave what is shared with them is one",
+      "SELECT share, account FROM participants WHERE name IS NOT NULL AND \(isNoName("name"))"
+    ),
+    (
       "a token has characters of base64url alone",
       """
       SELECT item, 0 FROM shares WHERE \(hasForeignToken)
@@ -336,6 +356,17 @@ enum CheckRules {
       SELECT id, item FROM pending_events p WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
         OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.owner)
         OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      """
+    ),
+    (
+      "an event has a type",
+      "SELECT sequence, item FROM events WHERE length(type) = 0 OR instr(type, char(0)) > 0"
+    ),
+    (
+      "a former name is one, and somebody gave the next",
+      """
+      SELECT item, parent FROM past_names p WHERE \(isNoName("name"))
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
       """
     ),
     (

@@ -170,6 +170,15 @@ struct CheckTests {
     Damage(
       rule: "a working copy's author is an account",
       sql: "INSERT INTO working_copies VALUES ($a, 77, 0, 1, x'0105')"),
+    Damage(rule: "an event has a type", sql: "UPDATE events SET type = '' WHERE sequence = 1"),
+    Damage(
+      rule: "a former name is one, and somebody gave the next",
+      sql: "INSERT INTO past_names VALUES ($root, CAST('a/b' AS BLOB), 1, #a, 0, 1)"),
+    Damage(
+      rule: "a name that somebody gave what is shared with them is one",
+      sql: "UPDATE participants SET name = CAST('..' AS BLOB)"),
+    Damage(
+      rule: "a setting that is to be a number is one", sql: "INSERT INTO settings VALUES ('keepDeleted', 'x')"),
     Damage(rule: "the library has an id", sql: "UPDATE settings SET value = 'x' WHERE key = 'library'"),
     Damage(rule: "the order of names has a key", sql: "DELETE FROM settings WHERE key = 'hashKey'"),
     Damage(rule: "an entry lies where its name puts it", sql: "UPDATE entries SET hash = hash + 1 WHERE ino = $a"),

@@ -99,6 +99,11 @@ struct Mending {
   // MARK: - Settings and accounts
 
   private mutating func mendSettings() throws {
+    note(
+      try rows.all("SELECT key FROM settings WHERE \(CheckRules.isNoNumber) AND key <> 'hashKey'") {
+        (try $0[0] as String).printable
+      }, "is a setting that was no number, and is not set")
+    try connection.execute("DELETE FROM settings WHERE \(CheckRules.isNoNumber)")
     let id = try rows.first("SELECT value FROM settings WHERE key = 'library' AND typeof(value) = 'text'") {
       try $0[0] as String
     }
@@ -577,6 +582,8 @@ struct Mending {
       DELETE FROM shares WHERE item NOT IN (SELECT id FROM items WHERE kind IN (1, 2));
       DELETE FROM participants WHERE share NOT IN (SELECT item FROM shares) OR account NOT IN (SELECT id FROM accounts);
       UPDATE accounts SET person = NULL WHERE person NOT IN (SELECT id FROM accounts);
+      UPDATE participants SET name = NULL WHERE \(CheckRules.isNoName("name"));
+      DELETE FROM past_names WHERE \(CheckRules.isNoName("name"));
       UPDATE participants SET role = 2 WHERE role = 1
         AND account <> (SELECT coalesce(a.person, a.id) FROM items t JOIN accounts a ON a.id = t.owner WHERE t.id = share);
       INSERT INTO participants (share, account, role, permission, acceptance, since, joined)
