@@ -106,7 +106,7 @@ struct Departures {
   ///
   /// - Returns: nil where nothing is to be hidden that the hub would not hide.
   private mutating func entering(_ local: LocalItem, _ base: ItemState?) throws -> Departure? {
-    guard let entry = try entry(of: local, base), entry.item != local.item,
+    guard !local.unsent.isEmpty, let entry = try entry(of: local), entry.item != local.item,
       let last = local.unsent.lastIndex(where: { $0.time <= entry.time })
     else { return nil }
     let isInside = try base.map { try share(of: $0) != nil } ?? true
@@ -137,12 +137,12 @@ struct Departures {
 
   /// Where an item is in a share. What another machine moves into one now, it enters now: all that was saved here is from
   /// before.
-  private mutating func entry(of local: LocalItem, _ base: ItemState?) throws -> ShareEntry? {
+  private mutating func entry(of local: LocalItem) throws -> ShareEntry? {
     let entry = try draft.entry(local.item)
-    guard let base, let share = try share(of: base), share != entry?.item else { return entry }
     var (next, seen) = (local.places.first?.parent, Set<WireID>())
     while let above = next, seen.insert(above).inserted {
-      if above == share { return ShareEntry(item: share, time: .max) }
+      if above == entry?.item { return entry }
+      if try draft.isShared(above) { return ShareEntry(item: above, time: .max) }
       next = above == .root ? nil : try draft.local(above)?.places.first?.parent
     }
     return entry
