@@ -103,6 +103,34 @@ import Testing
     }
   }
 
+  /// It was private on this machine until that.
+  @Test func whatAliceSavedBeforeHerOtherMachineMovedItBobNeverSees() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team pw && echo x > pw/a && echo y > doc")
+      try people.join("team", can: "edit")
+      let other = try ReplicaMachine("other", people.place)
+      defer { try? other.library.tearDown() }
+      _ = try other.succeed("connect", people.alice.succeed("device", "add").text, "--name", "other")
+      try other.mount()
+      try other.wait()
+      try people.alice.succeed("sync", "--pause")
+      for text in ["SECRET", "open"] {
+        try people.alice.shell("for f in pw/a pw/new doc; do sh -c \"echo \(text) > $f\"; done")
+      }
+      try other.shell("mv pw doc team/")
+      try other.wait()
+      try people.alice.succeed("sync", "--resume")
+      try people.settle()
+      let seen = try Command.shell(
+        "cd '\(people.shared("team"))' && cat .versions/*/* pw/.versions/*/*; cat doc pw/*"
+      ).run().text
+      #expect(!seen.contains("SECRET") && seen.contains("open\nopen\nopen"), "\(seen)")
+      try other.wait()
+      #expect(try other.shell("cat team/pw/.versions/new/*") == "SECRET\nopen")
+      #expect(try other.library.check() == [])
+    }
+  }
+
   /// Neither do people of the share that it left, nor those of the one that it is in now.
   @Test func whatAliceDidBetweenTwoSharesNobodySees() throws {
     try withPeople { people in
