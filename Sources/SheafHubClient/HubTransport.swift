@@ -318,7 +318,7 @@ final class HubTransport: Sendable {
       return unreachable("closes the connection before it has answered")
     case let error as HTTPClientError where error == .tlsHandshakeTimeout:
       return unreachable("does not agree on encryption in time")
-    case is HTTPParserError: return nonsense("answers with something else than HTTP/1.1")
+    case is HTTPParserError: return unreachable("answers with something else than HTTP/1.1, or breaks off")
     case is NIOSSLError: return unreachable("does not agree on encryption: is it a server of HTTPS?")
     default: return unreachable("\(error)")
     }

@@ -65,7 +65,7 @@ import Testing
       let groups = (1...8).map { [Send.document("\($0)", "x", serial: $0)] }
       var limits = DeviceClientLimits.brief
       // Answers that begin a session are shorter.
-      limits.answer = 900
+      limits.longAnswer = 900
       let deaf = DeviceClient(device, limits: limits)
       let lost = try await hubFailure { _ = try await deaf.send(groups, confirmed: 0) }
       #expect(lost.kind == .nonsense && lost.reason.contains("900"), "\(lost)")
