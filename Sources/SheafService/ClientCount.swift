@@ -22,6 +22,9 @@ final class ClientCount: Sendable {
   /// - Parameter limit: how many clients are served at once.
   init(limit: Int) { self.limit = limit }
 
+  /// How many are connected.
+  var connected: Int { state.withLock(\.connections) }
+
   /// Greets a client.
   ///
   /// - Throws: ``SheafError`` of kind `unavailable` once the service is ending.

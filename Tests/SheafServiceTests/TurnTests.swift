@@ -131,10 +131,10 @@ struct TurnTests {
         return Response(status: .noContent)
       }
       let (running, run) = AsyncStream.makeStream(of: Void.self)
-      let turns = Turns(1, waiting: 64)
+      let (turns, clients) = (Turns(1, waiting: 64), ClientCount(limit: 64))
       let server = LibraryServer(
-        responder: router.buildResponder(), builder: .http1(),
-        configuration: ServerConfiguration(address: .unixDomainSocket(path: path)), clients: ClientCount(limit: 64),
+        responder: router.buildResponder(), builder: .http1(additionalChannelHandlers: [clients.makeHandler()]),
+        configuration: ServerConfiguration(address: .unixDomainSocket(path: path)), clients: clients,
         turns: turns, eventLoops: MultiThreadedEventLoopGroup.singleton,
         onServerRunning: { run.finish() }, logger: Logger(label: "test"))
       let services = ServiceGroup(configuration: .init(services: [server], logger: Logger(label: "test")))
@@ -159,6 +159,8 @@ struct TurnTests {
       let last = try await RawConnection.open(path)
       try await last.send(request("load", ends: true))
       while turns.waitingCount < 21 { await Task.yield() }
+      // The server has heard of all who left.
+      while clients.connected > 2 { await Task.yield() }
       hold.finish()
       while try await !last.firstBytes().isEmpty {}
       while try await !first.firstBytes().isEmpty {}
