@@ -19,8 +19,8 @@ enum CheckRules {
   /// The condition of a name that no file can have.
   static func isNoName(_ column: String) -> String {
     """
-    (length(\(column)) NOT BETWEEN 1 AND 255 OR instr(\(column), x'00') > 0 OR instr(\(column), x'2f') > 0
-      OR \(column) IN (x'2e', x'2e2e'))
+    (length(\(column)) NOT BETWEEN 1 AND 255 OR instr(\(column), x'00') OR instr(\(column), x'2F')
+      OR \(column) IN (x'2E', x'2E2E', CAST('.versions' AS BLOB)))
     """
   }
 
@@ -48,10 +48,7 @@ enum CheckRules {
     ),
     (
       "a name is one that a file can have",
-      """
-      SELECT parent, ino FROM entries WHERE length(name) NOT BETWEEN 1 AND 255 OR instr(name, x'00') OR instr(name, x'2F')
-        OR name IN (x'2E', x'2E2E', CAST('.versions' AS BLOB))
-      """
+      "SELECT parent, ino FROM entries WHERE \(isNoName("name"))"
     ),
     (
       "a folder has one name",
@@ -253,10 +250,7 @@ enum CheckRules {
     ),
     (
       "a deleted name is one that a file can have",
-      """
-      SELECT ino, parent FROM deleted WHERE length(name) NOT BETWEEN 1 AND 255 OR instr(name, x'00') OR instr(name, x'2F')
-        OR name IN (x'2E', x'2E2E', CAST('.versions' AS BLOB))
-      """
+      "SELECT ino, parent FROM deleted WHERE \(isNoName("name"))"
     ),
     (
       "who deleted is an account",

@@ -163,7 +163,7 @@ extension StoreTransaction {
   }
 
   /// The attribute with the capabilities that a program gives whoever runs it (capabilities(7)).
-  private static let capability = Array("security.capability".utf8)
+  package static let capability = Array("security.capability".utf8)
 
   /// Whether an attribute went with the owner that an inode had, though its row may still be there.
   func isLeft(_ name: [UInt8], of ino: Int64) -> Bool {

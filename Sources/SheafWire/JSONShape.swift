@@ -6,8 +6,8 @@ public struct JSONShape: Hashable, Sendable {
   public static let longestNumber = 64
   /// Values that clients take: four times those that 65,536 copied parts of a version have.
   public static let mostValues = 1 << 20
-  /// Values that hubs take: those of a version with 65,536 extents, and some more.
-  public static let mostSentValues = 1 << 18
+  /// Values that hubs take: more than those of as many extents as one request has room for.
+  public static let mostSentValues = 1 << 19
 
   /// How deep arrays and objects lie in each other.
   public let depth: Int

@@ -1,3 +1,4 @@
+import Foundation
 import SheafWire
 import Testing
 
@@ -12,5 +13,15 @@ import Testing
   func theShapeIsMeasured(_ text: String, _ depth: Int, _ values: Int, _ number: Int) {
     let shape = JSONShape(of: Array(text.utf8))
     #expect(shape.depth == depth && shape.values == values && shape.number == number, "\(text) \(shape)")
+  }
+
+  /// As many extents, and holes between them, as one request has room for, are not too many values.
+  @Test func whatARequestHasRoomForIsTaken() throws {
+    let hash = try #require(ChunkHash(String(repeating: "a", count: 64)))
+    let count = 1_000
+    let extents = (0..<count).map { Extent(hash: $0.isMultiple(of: 2) ? hash : nil, length: 1) }
+    let bytes = try Array(JSONEncoder().encode(extents))
+    let shape = JSONShape(of: bytes)
+    #expect(shape.values * (WireLimits.bytesPerRequest / bytes.count + 1) <= JSONShape.mostSentValues)
   }
 }

@@ -158,6 +158,7 @@ extension Library {
   func noteMoved(_ moved: [Inode]) {
     let folders = moved.filter(\.isFolder)
     for folder in folders { shares.noteMove(ofFolder: folder.ino) }
+    if shares.isEmpty { return }
     for inode in folders.isEmpty ? moved : Array(inodes.all) { tellPlace(of: inode) }
   }
 

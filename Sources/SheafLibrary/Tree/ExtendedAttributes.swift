@@ -118,7 +118,7 @@ extension Library {
     tell(.attributes(inode.ino), from: door)
   }
 
-  private static let capability = Array("security.capability".utf8)
+  private static let capability = StoreTransaction.capability
 
   /// Takes away what gives a program other rights than those of who runs it, before its file is changed by an account
   /// that does not own it: the kernel, which does so for the owner, is shown no capabilities of what others share.

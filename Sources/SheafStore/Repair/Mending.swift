@@ -357,8 +357,7 @@ struct Mending {
         WHERE p.ino = deleted.parent AND p.mode & 61440 = 16384 AND p.owner = i.owner AND p.ino <> i.ino);
       UPDATE inodes SET parent = (SELECT parent FROM deleted d WHERE d.ino = inodes.ino) WHERE nlink = 0;
       UPDATE deleted SET name = (SELECT name FROM inodes i WHERE i.ino = deleted.ino)
-      WHERE length(name) NOT BETWEEN 1 AND 255 OR instr(name, x'00') OR instr(name, x'2F')
-        OR name IN (x'2E', x'2E2E', CAST('.versions' AS BLOB));
+      WHERE \(CheckRules.isNoName("name"));
       """)
     // Deleted folders that lie in each other could not come back.
     try connection.execute(

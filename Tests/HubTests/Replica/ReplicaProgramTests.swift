@@ -9,6 +9,22 @@ import Testing
   private typealias Machine = ReplicaMachine
 
   private func withMachines(_ body: (HubPlace, Machine, Machine) throws -> Void) throws {
+    try withNewMachines { place, laptop, desktop in
+      _ = try laptop.succeed("connect", place.link, "--name", "laptop")
+      try laptop.mount()
+      try connect(desktop, by: laptop)
+      try body(place, laptop, desktop)
+    }
+  }
+
+  private func connect(_ desktop: Machine, by laptop: Machine) throws {
+    let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
+    _ = try desktop.succeed("connect", link, "--name", "desktop")
+    try desktop.mount()
+  }
+
+  /// Machines that are not connected yet.
+  private func withNewMachines(_ body: (HubPlace, Machine, Machine) throws -> Void) throws {
     let place = try HubPlace()
     _ = try place.serve()
     let (laptop, desktop) = (try Machine("laptop", place), try Machine("desktop", place))
@@ -16,11 +32,6 @@ import Testing
       try? laptop.library.tearDown()
       try? desktop.library.tearDown()
     }
-    _ = try laptop.succeed("connect", place.link, "--name", "laptop")
-    try laptop.mount()
-    let link = try laptop.succeed("device", "add").text.trimmingCharacters(in: .whitespacesAndNewlines)
-    _ = try desktop.succeed("connect", link, "--name", "desktop")
-    try desktop.mount()
     try body(place, laptop, desktop)
     for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
   }
@@ -36,47 +47,40 @@ import Testing
 
   /// The hub knows nothing of a share that began before its owner was connected, so it cannot tell what was private.
   @Test func whoSharesTheLibraryAloneSeesNothingOfBefore() throws {
-    let place = try HubPlace()
-    _ = try place.serve()
-    let (laptop, desktop) = (try Machine("laptop", place), try Machine("desktop", place))
-    defer {
-      try? laptop.library.tearDown()
-      try? desktop.library.tearDown()
-    }
-    let bob = "bob@here.example"
-    try laptop.mount()
-    try laptop.succeed("account", "add", bob)
-    try laptop.shell("mkdir team && echo p > team/p && echo gone > gone")
-    try laptop.succeed("share", "Documents/team", "--with", bob, "--can", "edit")
-    let url = try laptop.shell("getfattr --only-values -n user.sheaf.share.url team")
-    try laptop.succeed("accept", url, "--as", bob)
-    try laptop.succeed("connect", place.link, "--name", "laptop")
-    try laptop.wait()
-    try desktop.succeed("connect", try laptop.succeed("device", "add").text, "--name", "desktop")
-    try desktop.mount()
-    try desktop.wait()
-
-    try laptop.succeed("sync", "--pause")
-    // Each is at the hub before the next one.
-    for script in [
-      "echo SECRET1 > d; mkdir priv; echo SECRET2 > priv/f; echo SECRET3 > priv/name; mv team/p p",
-      "echo open > d; echo open > priv/f; rm priv/name; echo SECRET4 > p", "echo public > p", "mv d priv p team/",
-    ] {
-      try desktop.shell(script)
+    try withNewMachines { place, laptop, desktop in
+      let bob = "bob@here.example"
+      try laptop.mount()
+      try laptop.succeed("account", "add", bob)
+      try laptop.shell("mkdir team && echo p > team/p && echo gone > gone")
+      try laptop.succeed("share", "Documents/team", "--with", bob, "--can", "edit")
+      let url = try laptop.shell("getfattr --only-values -n user.sheaf.share.url team")
+      try laptop.succeed("accept", url, "--as", bob)
+      try laptop.succeed("connect", place.link, "--name", "laptop")
+      try laptop.wait()
+      try connect(desktop, by: laptop)
       try desktop.wait()
+
+      try laptop.succeed("sync", "--pause")
+      // Each is at the hub before the next one.
+      for script in [
+        "echo SECRET1 > d; mkdir priv; echo SECRET2 > priv/f; echo SECRET3 > priv/name; mv team/p p",
+        "echo open > d; echo open > priv/f; rm priv/name; echo SECRET4 > p", "echo public > p", "mv d priv p team/",
+      ] {
+        try desktop.shell(script)
+        try desktop.wait()
+      }
+      try laptop.succeed("sync", "--resume")
+      try laptop.wait()
+      for (path, text) in [("d", "open"), ("priv/f", "open"), ("p", "public")] {
+        let shared = "Shared/\(HubPlace.handle)/team/\(path)"
+        let versions = try laptop.succeed("versions", shared, "--as", bob, "--json").text
+        #expect(versions.components(separatedBy: "\"number\"").count == 2, "\(versions)")
+        #expect(try laptop.succeed("show", shared, "--as", bob).text == text)
+      }
+      let deleted = try laptop.succeed("deleted", "Shared/\(HubPlace.handle)/team", "--as", bob).text
+      #expect(!deleted.contains("name"), "\(deleted)")
+      #expect(try laptop.shell("cat team/.versions/p/* team/priv/.deleted/name") == "p\nSECRET4\npublic\nSECRET3")
     }
-    try laptop.succeed("sync", "--resume")
-    try laptop.wait()
-    for (path, text) in [("d", "open"), ("priv/f", "open"), ("p", "public")] {
-      let shared = "Shared/\(HubPlace.handle)/team/\(path)"
-      let versions = try laptop.succeed("versions", shared, "--as", bob, "--json").text
-      #expect(versions.components(separatedBy: "\"number\"").count == 2, "\(versions)")
-      #expect(try laptop.succeed("show", shared, "--as", bob).text == text)
-    }
-    let deleted = try laptop.succeed("deleted", "Shared/\(HubPlace.handle)/team", "--as", bob).text
-    #expect(!deleted.contains("name"), "\(deleted)")
-    #expect(try laptop.shell("cat team/.versions/p/* team/priv/.deleted/name") == "p\nSECRET4\npublic\nSECRET3")
-    for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
   }
 
   @Test func whatOneMachineDoesTheOtherShows() throws {
