@@ -141,6 +141,9 @@ import Testing
       for text in ["SECRET", "open"] {
         try people.alice.shell("sh -c 'echo \(text) > f/x'; sh -c 'echo \(text) > g/y'; sh -c 'echo \(text) > z'")
       }
+      // Another process moves it, and sends all of it.
+      try people.alice.library.killServer()
+      try people.alice.mount()
       try people.alice.shell("mv f z two/")
       try people.alice.succeed("sync", "--resume")
       try people.settle()
