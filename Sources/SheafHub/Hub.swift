@@ -24,6 +24,7 @@ package struct Hub: Sendable {
   package let retention: Retention
   let logs: EventLogs
   let sharing: Sharing
+  let transfers: Transfers
   let federation: Federation
   let collaborations: Collaborations
   let guests: Guests
@@ -126,5 +127,6 @@ package struct Hub: Sendable {
     guests = Guests(database: database, clock: clock, addresses: addresses, nonces: accounts.nonces)
     courier = Courier(database: database, clock: clock, federation: federation, addresses: addresses)
     sharing = Sharing(database: database, clock: clock, courier: courier)
+    transfers = Transfers(database: database, clock: clock, purging: purging)
   }
 }

@@ -113,6 +113,43 @@ extension DeviceClient {
     return answer
   }
 
+  // MARK: - Items that go to another account
+
+  /// Offers an item of the account to another one.
+  package func offer(_ item: WireID, to handle: AccountHandle) async throws -> TransferFacts {
+    let facts: TransferFacts = try await fetch(
+      HubRequest(.PUT, TransferSettings(handle: handle.description), to: "/v1/items/\(item)/transfer"))
+    guard facts.recipient == handle.description, facts.isSound else { throw nonsense("makes an offer that is none") }
+    return facts
+  }
+
+  /// Takes the offer of an item back.
+  package func withdraw(_ item: WireID) async throws {
+    try await perform(HubRequest("/v1/items/\(item)/transfer", method: .DELETE))
+  }
+
+  /// What is offered, by the account and to it.
+  package func transfers() async throws -> TransferLists {
+    let lists: TransferLists = try await fetch("/v1/transfers")
+    guard (lists.byMe + lists.toMe).allSatisfy(\.isSound), lists.byMe.allSatisfy({ $0.item != nil }) else {
+      throw nonsense("tells of offers that are none")
+    }
+    return lists
+  }
+
+  /// Declines what is offered to the account.
+  package func decline(_ transfer: WireID) async throws {
+    try await perform(HubRequest("/v1/transfers/\(transfer)", method: .DELETE))
+  }
+
+  /// Makes what is offered to the account its own, as far as one request does that.
+  package func acceptTransfer(_ transfer: WireID) async throws -> TransferProgress {
+    let progress: TransferProgress = try await fetch(
+      HubRequest("/v1/transfers/\(transfer)/acceptance", method: .POST))
+    guard !progress.isDone || progress.item != nil else { throw nonsense("gives the account nothing") }
+    return progress
+  }
+
   // MARK: - What is in a share
 
   /// What changed in a share after a token. Without one, the shared item, and the token after which changes follow.
@@ -167,6 +204,13 @@ extension InboxEntry {
     return offer.map {
       $0.title.isPrintable && $0.ownerName.isPrintable && $0.requests >= 0 && (try? ShareURL($0.url)) != nil
     } ?? true
+  }
+}
+
+extension TransferFacts {
+  fileprivate var isSound: Bool {
+    (try? AccountHandle(owner)) != nil && (try? AccountHandle(recipient)) != nil && ownerName.isPrintable
+      && recipientName.isPrintable && name.utf8.count <= 4 * WireLimits.nameBytes && Timestamp(rfc3339: time) != nil
   }
 }
 

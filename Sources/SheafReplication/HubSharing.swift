@@ -11,9 +11,9 @@ struct HubSharing: Sendable {
   private static let patience = Duration.seconds(30)
   private static let pause = Duration.milliseconds(50)
 
-  private let shares: AccountShares
+  let shares: AccountShares
   /// The account's own hub. About what others share, the hub is asked that has it.
-  private let client: DeviceClient
+  let client: DeviceClient
 
   init(_ shares: AccountShares) {
     self.shares = shares
@@ -22,7 +22,7 @@ struct HubSharing: Sendable {
 
   private func client(of share: WireID) async throws -> DeviceClient { try await shares.client(of: share) }
 
-  private func asked<Value>(_ body: () async throws -> Value) async throws -> Value {
+  func asked<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
     } catch let failure as HubFailure {
@@ -341,7 +341,7 @@ struct HubSharing: Sendable {
   }
 
   /// What a path is to the hub, once the hub has it.
-  private func facts(of path: ItemPath) async throws -> HubShareFacts {
+  func facts(of path: ItemPath) async throws -> HubShareFacts {
     try await shares.call { library, _ in try library.saveClosed() }
     shares.own.wake()
     let found: HubShareFacts? = try await waited { library, _ in
@@ -358,7 +358,7 @@ struct HubSharing: Sendable {
   }
 
   /// What `body` finds; nil if that takes too long, or the hub is not reached.
-  private func waited<Value: Sendable>(
+  func waited<Value: Sendable>(
     for body: @escaping @Sendable (Library, Int64) throws -> Value?
   ) async throws -> Value? {
     let end = ContinuousClock.now + Self.patience

@@ -19,4 +19,12 @@ package protocol ShareController: Sendable {
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws -> Bool
   func inspect(_ url: String, as account: AccountHandle) async throws -> ShareOffer?
   func accept(_ url: String, as account: AccountHandle) async throws -> AcceptResult?
+
+  func offerTransfer(_ path: ItemPath, to handle: AccountHandle) async throws -> TransferOffer?
+  func withdrawTransfer(_ path: ItemPath) async throws -> Bool
+  /// What is offered at an account's hub, by it and to it.
+  func transfers(of account: AccountHandle) async throws -> TransferList
+  /// - Parameter id: Of the offer.
+  func acceptTransfer(_ id: String, as account: AccountHandle) async throws -> AcceptResult?
+  func declineTransfer(_ id: String, as account: AccountHandle) async throws -> Bool
 }

@@ -36,11 +36,12 @@ extension LibraryAPI {
     routes.post("transfer") { request, _ in
       let path = try await item(request)
       let handle = try await request.decoded(as: TransferRequest.self).handle
+      if let offer = try await connections?.offerTransfer(path, to: handle) { return try Response.json(offer) }
       return try Response.json(try await call { try $0.offerTransfer(path, to: handle) })
     }
     routes.delete("transfer") { request, _ in
       let path = try await item(request)
-      try await call { try $0.withdrawTransfer(path) }
+      if try await connections?.withdrawTransfer(path) != true { try await call { try $0.withdrawTransfer(path) } }
       return Response(status: .noContent)
     }
     addParticipantRoutes(to: routes.group("participants"))
@@ -112,7 +113,8 @@ extension LibraryAPI {
       let shares = try await call { try $0.shares(of: account) }
       // The rest is known without the hub.
       let atHub = (try? await connections?.accessRequests(for: account)) ?? []
-      return try Response.json(shares.asked(by: atHub))
+      let transfers = (try? await connections?.transfers(of: account)) ?? .none
+      return try Response.json(shares.with(requests: atHub, transfers: transfers))
     }
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)
@@ -126,17 +128,21 @@ extension LibraryAPI {
   func addTransferRoutes(to routes: Routes) {
     routes.get { request, _ in
       let account = try await account(try request.address().account)
-      return try Response.json(try await call { try $0.transfers(of: account) })
+      let atHub = try await connections?.transfers(of: account) ?? .none
+      return try Response.json(try await call { try $0.transfers(of: account) }.with(atHub))
     }
     routes.post("accept") { request, _ in
       let account = try await account(try request.address().account)
       let id = try await request.decoded(as: TransferAnswer.self).id
+      if let accepted = try await connections?.acceptTransfer(id, as: account) { return try Response.json(accepted) }
       return try Response.json(try await call { try $0.acceptTransfer(id, as: account) })
     }
     routes.post("decline") { request, _ in
       let account = try await account(try request.address().account)
       let id = try await request.decoded(as: TransferAnswer.self).id
-      try await call { try $0.declineTransfer(id, as: account) }
+      if try await connections?.declineTransfer(id, as: account) != true {
+        try await call { try $0.declineTransfer(id, as: account) }
+      }
       return Response(status: .noContent)
     }
   }

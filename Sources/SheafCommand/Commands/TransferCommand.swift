@@ -6,9 +6,9 @@ struct TransferCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "transfer", abstract: "Give a document or a folder to another account.",
     discussion: """
-      They are told, and nothing changes before they accept. Then it moves to their Documents, with ids, versions, labels \
-      and what was deleted from it. If it is shared, the share goes along: they own it, and you go on taking part. \
-      Without PATH it lists what is offered, by you and to you.
+      They are told, and nothing changes before they accept. Then it moves to their Documents, with versions, labels and \
+      what was deleted from it. If it is shared, the share goes along: they own it, and you go on taking part; what is \
+      shared at a hub is unshared before. Without PATH it lists what is offered, by you and to you.
 
       Examples:
         sheaf transfer ~/Sheaf/Documents/plans bob@example.com

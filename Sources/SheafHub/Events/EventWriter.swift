@@ -7,7 +7,7 @@ struct PendingEvent {
   let type: EventType
   let subject: WireID
   let time: Timestamp
-  let data: EventDetails
+  var data: EventDetails
   /// The forms for the members of shares.
   var shared: [SharedEvent] = []
 
@@ -30,7 +30,7 @@ struct SharedEvent {
 /// Tells the events of a group of sends from what it changed.
 struct EventWriter {
   /// Items that an event names at most.
-  private static let contentLimit = 100
+  static let contentLimit = 100
   /// Bytes of a path; of longer ones the middle is left out.
   private static let pathLimit = 4_096
 

@@ -4,7 +4,8 @@ import SheafHubStore
 /// The tables of a hub, for what copies rows and does not ask what they mean.
 enum HubTables {
   static let statements =
-    AccountTables.statements + ZoneTables.statements + ShareTables.statements + FederationTables.statements
+    AccountTables.statements + ZoneTables.statements + ShareTables.statements + TransferTables.statements
+    + FederationTables.statements
 
   static let all = statements.compactMap { StoredTable($0) }
 

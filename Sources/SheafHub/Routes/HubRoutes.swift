@@ -44,6 +44,7 @@ struct HubRoutes: Sendable {
     addAccountRoutes(to: session)
     addZoneRoutes(to: session)
     addShareRoutes(to: session)
+    addTransferRoutes(to: session)
     addSharedRoutes(to: session)
     addCollaborationRoutes(to: session)
     addEventRoutes(to: session)

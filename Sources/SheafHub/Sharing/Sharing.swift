@@ -294,7 +294,7 @@ extension ShareRows {
 }
 
 /// Where shared items lie.
-private struct SharedTree {
+struct SharedTree {
   private var stored: StoredZone
 
   init(_ stored: StoredZone) { self.stored = stored }

@@ -13,6 +13,7 @@ extension Hub {
     for zone in zones {
       try Task.checkCancellation()
       do {
+        try await transfers.upkeep(of: zone)
         try await purging.finish(in: zone)
         try await retention.thin(zone, by: rules)
         try await retention.expire(zone, by: rules)
@@ -46,6 +47,7 @@ struct HourlyUpkeep: Service {
         do {
           // Rows that another process had not brought when it ended.
           try await hub.sharing.inboxes.deliverAll()
+          try await hub.transfers.finishAll()
           try? await Task.sleep(for: Self.interval)
           try Task.checkCancellation()
           try await hub.upkeep()

@@ -58,7 +58,7 @@ package struct Purging: Sendable {
 }
 
 /// A purge in a transaction that has the zone.
-private struct Purge {
+struct Purge {
   private let zone: String
   private let device: String
   private var head: ZoneHead
@@ -104,25 +104,43 @@ private struct Purge {
     try head.write(zone, in: &stored.connection)
   }
 
+  /// An item of the zone by its own id.
+  mutating func row(of item: WireID) throws -> ItemRow? { try stored.item(item) }
+
+  /// Leaves nothing of an item but its id and its versions, which are to be purged next.
+  mutating func empty(_ row: ItemRow) throws {
+    head.used -= row.bytes
+    try stored.connection.execute(
+      """
+      UPDATE items SET places = $1, mode = 0, mtime = 0, target = NULL, attributes = $2, version = NULL, copy_of = NULL
+      WHERE zone = $3 AND item = $4
+      """, [.text(StoredZone.noPlaces), .text("{}"), .text(zone), .blob(row.item.bytes)])
+    try StoredZone.forgetPlacement(of: row.item, of: zone, &stored.connection)
+    head.used += try require(row.item).bytes
+    try stored.renumber(row, by: device, &head)
+    // To others than those from whose share it was deleted it was gone before.
+    if let entry = try finder.entry(of: row.item) {
+      _ = try SharedRows.tell(row.item, in: entry.share, of: zone, by: device, &stored.connection)
+    }
+  }
+
+  /// The same of an item that may be there.
+  mutating func empty(_ row: ItemRow, at now: Timestamp) throws {
+    if !row.isDeleted { try stored.delete(row, at: now.nanoseconds) }
+    try empty(row)
+  }
+
+  /// Tells the zone's log of an event.
+  mutating func tell(_ event: PendingEvent) throws { try head.append(event, to: zone, in: &stored.connection) }
+
+  /// Writes what changed of the zone.
+  mutating func end() throws { try head.write(zone, in: &stored.connection) }
+
   /// - Returns: whether nothing is left.
   mutating func purge(_ item: WireID) throws -> Bool {
     let row = try require(item)
     guard row.isDeleted else { throw HubError(.conflict, "the item is there; delete it first") }
-    if !row.isPurged {
-      head.used -= row.bytes
-      try stored.connection.execute(
-        """
-        UPDATE items SET places = $1, mode = 0, mtime = 0, target = NULL, attributes = $2, version = NULL, copy_of = NULL
-        WHERE zone = $3 AND item = $4
-        """, [.text(StoredZone.noPlaces), .text("{}"), .text(zone), .blob(row.item.bytes)])
-      try StoredZone.forgetPlacement(of: row.item, of: zone, &stored.connection)
-      head.used += try require(row.item).bytes
-      try stored.renumber(row, by: device, &head)
-      // To others than those from whose share it was deleted it was gone before.
-      if let entry = try finder.entry(of: row.item) {
-        _ = try SharedRows.tell(row.item, in: entry.share, of: zone, by: device, &stored.connection)
-      }
-    }
+    if !row.isPurged { try empty(row) }
     let versions = try stored.contents(of: row.item, limit: Purging.step)
     var (count, budget) = (0, StoredZone.chunkStep)
     for version in versions where budget > 0 {

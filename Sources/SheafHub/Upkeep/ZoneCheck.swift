@@ -47,6 +47,7 @@ private struct ZoneCheck {
     try checkEvents(head)
     try checkShares()
     let uses = try checkVersions()
+    try checkArrivals()
     try checkChunks(head, uses)
     return findings
   }
@@ -214,6 +215,16 @@ private struct ZoneCheck {
       "SELECT COUNT(*) FROM entries WHERE zone = $1 AND item NOT IN (SELECT item FROM items WHERE zone = $1)",
       [.text(zone)])
     if try lost.first?.integer(0) != 0 { find("an item that is not there entered a share") }
+  }
+
+  private mutating func checkArrivals() throws {
+    rowBytes += try ArrivalRows.bytes(of: zone, &connection)
+    let lost = try connection.query(
+      """
+      SELECT COUNT(*) FROM arrivals WHERE zone = $1
+        AND transfer NOT IN (SELECT transfer FROM transfer_offers WHERE zone = $1)
+      """, [.text(zone)])
+    if try lost.first?.integer(0) != 0 { find("an item arrives that nobody offers") }
   }
 
   /// - Returns: how many versions use each chunk.

@@ -27,7 +27,7 @@ package struct Labels: Sendable {
         let known = try stored.version(try stored.alias(version) ?? version), known.item == row.item, !known.isPurged
       else { throw HubError(.notFound, "the item has no such version") }
       guard try stored.labels(of: row.item)[known.id] != label else { return }
-      try stored.setLabel(label, of: known)
+      try stored.setLabel(label, of: known.id, known.item)
       try stored.renumber(row, by: device, &head)
       // Members are told of what they can see.
       var finder = try ShareFinder(zone: zone, connection: connection)
@@ -51,20 +51,28 @@ extension StoredZone {
     return Dictionary(rows) { $1 }
   }
 
-  fileprivate mutating func setLabel(_ label: String, of version: VersionRow) throws {
+  /// Gives a version of an item a label, taking it from the one that has it.
+  mutating func setLabel(_ label: String, of version: WireID, _ item: WireID) throws {
     try connection.execute(
       "UPDATE labels SET label = NULL, changes = changes + 1 WHERE zone = $1 AND item = $2 AND label = $3",
-      [.text(zone), .blob(version.item.bytes), .text(label)])
+      [.text(zone), .blob(item.bytes), .text(label)])
     try connection.execute(
       """
       INSERT INTO labels (zone, item, version, label, changes) VALUES ($1, $2, $3, $4, 1)
       ON CONFLICT (zone, item, version) DO UPDATE SET label = excluded.label, changes = labels.changes + 1
-      """, [.text(zone), .blob(version.item.bytes), .blob(version.id.bytes), .text(label)])
+      """, [.text(zone), .blob(item.bytes), .blob(version.bytes), .text(label)])
     try connection.execute(
       """
       INSERT INTO labelled (zone, item, changes) VALUES ($1, $2, 1)
       ON CONFLICT (zone, item) DO UPDATE SET changes = labelled.changes + 1
-      """, [.text(zone), .blob(version.item.bytes)])
+      """, [.text(zone), .blob(item.bytes)])
+  }
+
+  /// Forgets the labels of an item, and that there were some.
+  mutating func dropLabels(of item: WireID) throws {
+    let values: [SQLValue] = [.text(zone), .blob(item.bytes)]
+    try connection.execute("DELETE FROM labels WHERE zone = $1 AND item = $2", values)
+    try connection.execute("DELETE FROM labelled WHERE zone = $1 AND item = $2", values)
   }
 
   /// How often labels of an item's versions changed, of those from a number on; nil where none of them ever had one.

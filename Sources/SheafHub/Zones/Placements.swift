@@ -92,7 +92,8 @@ extension StoredZone {
     }
   }
 
-  private mutating func write(_ placement: Placement, of item: WireID) throws {
+  /// Notes who made and placed an item.
+  mutating func write(_ placement: Placement, of item: WireID) throws {
     try connection.execute(
       """
       INSERT INTO placements (zone, item, made_by, made, placed_by, time, placed) VALUES ($1, $2, $3, $4, $5, $6, $7)

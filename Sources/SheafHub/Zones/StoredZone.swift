@@ -171,15 +171,45 @@ struct StoredZone: ZoneReader {
     }
     for version in draft.newVersions {
       guard let manifest = manifests[version.id] else { throw HubStoreError.corrupt("a version has no manifest") }
-      try write(version, manifest, device: device, &head)
-      try connection.execute(
-        "INSERT INTO version_changes (zone, item, number, change) VALUES ($1, $2, $3, $4)",
-        [
-          .text(zone), .blob(version.item.bytes), .integer(version.number),
-          .integer(numbers[version.item] ?? head.number),
-        ])
+      try add(version, manifest, device: device, change: numbers[version.item] ?? head.number, &head)
     }
     return numbers
+  }
+
+  /// Deletes an item that is there. Its number stays.
+  ///
+  /// - Parameter now: Nanoseconds since 1970.
+  mutating func delete(_ row: ItemRow, at now: Int64) throws {
+    for place in row.places {
+      try connection.execute(
+        "DELETE FROM names WHERE zone = $1 AND parent = $2 AND name = $3 AND item = $4",
+        [.text(zone), .blob(place.parent.bytes), .blob(place.name), .blob(row.item.bytes)])
+    }
+    var gone = row
+    gone.deleted = now
+    try noteLinks(gone, row)
+    try connection.execute(
+      "UPDATE items SET deleted = $1 WHERE zone = $2 AND item = $3",
+      [.integer(now), .text(zone), .blob(row.item.bytes)])
+  }
+
+  /// Adds an item that was not there, as no device's change.
+  mutating func insert(_ row: ItemRow, number: Int64) throws {
+    try write(row, number: number, device: "", others: 0)
+    try noteLinks(row, nil)
+  }
+
+  /// Adds a version whose chunks are there.
+  ///
+  /// - Parameter change: The zone's number of the change with which it comes.
+  /// - Throws: ``HubError`` of kind `quota` where there is no room for it.
+  mutating func add(
+    _ version: VersionRow, _ manifest: Manifest, device: String, change: Int64, _ head: inout ZoneHead
+  ) throws {
+    try write(version, manifest, device: device, &head)
+    try connection.execute(
+      "INSERT INTO version_changes (zone, item, number, change) VALUES ($1, $2, $3, $4)",
+      [.text(zone), .blob(version.item.bytes), .integer(version.number), .integer(change)])
   }
 
   private mutating func write(_ row: ItemRow, number: Int64, device: String, others: Int64) throws {

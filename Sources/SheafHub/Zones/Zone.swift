@@ -51,6 +51,9 @@ enum Zone {
   /// Deletes every row of a zone.
   static func destroy(_ zone: String, in connection: inout any SQLConnection) throws {
     let values = [SQLValue.text(zone)]
+    try connection.execute("DELETE FROM arrivals WHERE zone = $1", values)
+    try connection.execute("DELETE FROM transfer_offers WHERE zone = $1", values)
+    try connection.execute("DELETE FROM transfers WHERE zone = $1", values)
     try connection.execute("DELETE FROM changes WHERE zone = $1", values)
     try connection.execute("DELETE FROM feed_marks WHERE zone = $1", values)
     try connection.execute("DELETE FROM shared_changes WHERE zone = $1", values)

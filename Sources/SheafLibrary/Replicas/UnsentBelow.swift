@@ -39,8 +39,10 @@ extension Library {
     for id in Set(noted.compactMap { WireID(bytes: $0) }).union(sent) {
       let (local, base) = (try tree.local(id), try tree.base(id))
       if case .refused = try tree.mark(id) { continue }
-      // What is still being written for the first time was never anywhere else.
-      if let local, local.readiness == .never || local.readiness == .waiting && base == nil { continue }
+      if let local, base == nil {
+        // What never travels, and what is still being written for the first time.
+        if local.readiness == .never || local.readiness == .waiting && local.unsent.isEmpty { continue }
+      }
       if !sent.contains(id), Planner.isSettled(local, base) { continue }
       guard let local, let inode = try tree.inode(id) else { return (true, nil) }
       if let base, Set(base.places) != local.places { return (true, nil) }

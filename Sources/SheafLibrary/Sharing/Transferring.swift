@@ -72,7 +72,7 @@ extension Library {
       try checkUnconnected([inode.row.owner])
       let recipient = try account(handle)
       guard let item = try item(of: inode), recipient.id != item.owner else {
-        throw SheafError(.invalid, subject: "\(handle)", reason: "owns \(path) already", advice: "name another account")
+        throw Self.ownsAlready(handle, path)
       }
       try checkUnconnected([item.owner, recipient.id])
       let all = try offers()
@@ -96,14 +96,27 @@ extension Library {
     }
   }
 
-  /// - Throws: `notPermitted` where the documents of one of the accounts are at a hub: there nothing goes from one
-  ///   account's zone to another's.
+  /// Refuses what a hub would refuse as well, in words that say what to do.
+  ///
+  /// - Throws: as ``offerTransfer(_:to:)``.
+  package func checkTransfer(_ path: ItemPath, to handle: AccountHandle) throws {
+    try locked {
+      _ = try offerable(path)
+      guard handle != path.account else { throw Self.ownsAlready(handle, path) }
+    }
+  }
+
+  private static func ownsAlready(_ handle: AccountHandle, _ path: ItemPath) -> SheafError {
+    SheafError(.invalid, subject: "\(handle)", reason: "owns \(path) already", advice: "name another account")
+  }
+
+  /// - Throws: `notPermitted` where the documents of one of the accounts are at a hub, and those of the other are not.
   func checkUnconnected(_ accounts: [Int64]) throws {
     for account in accounts where try read({ try $0.replica(account) }) != nil {
       throw SheafError(
         .notPermitted, subject: "\(try handle(account))",
-        reason: "is connected to a hub, and nothing is given away there",
-        advice: "make a copy: sheaf send-copy; or end the connection before: sheaf disconnect")
+        reason: "is connected to a hub, and the other account is not",
+        advice: "connect both to one hub, or make a copy: sheaf send-copy")
     }
   }
 

@@ -32,11 +32,11 @@ package struct AccountShares: Hashable, Sendable, Codable {
     transfers = try container.decodeIfPresent(TransferList.self, forKey: .transfers) ?? .none
   }
 
-  /// The same, with further requests.
-  package func asked(by others: [AccessRequest]) -> AccountShares {
+  /// The same, with what a hub knows.
+  package func with(requests others: [AccessRequest], transfers further: TransferList) -> AccountShares {
     AccountShares(
       byMe: byMe, withMe: withMe, invitations: invitations, requests: AccessRequest.inOrder(requests + others),
-      transfers: transfers)
+      transfers: transfers.with(further))
   }
 
   package var isEmpty: Bool {

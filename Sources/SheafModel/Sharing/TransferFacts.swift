@@ -1,6 +1,6 @@
 /// An item that its owner offers to another account, which may make it its own.
 package struct TransferOffer: Hashable, Sendable, Codable {
-  /// Id of the item.
+  /// Id by which it is accepted: of the item, or at a hub that of the offer.
   package let id: String
   package let name: String
   /// `document` or `folder`.
@@ -45,6 +45,12 @@ package struct TransferList: Hashable, Sendable, Codable {
 
   package static let none = TransferList(byMe: [], toMe: [])
 
+  /// The same, with others.
+  package func with(_ others: TransferList) -> TransferList {
+    TransferList(
+      byMe: (byMe + others.byMe).sorted { $0.time > $1.time }, toMe: (toMe + others.toMe).sorted { $0.time > $1.time })
+  }
+
   package var isEmpty: Bool { byMe.isEmpty && toMe.isEmpty }
 }
 
@@ -55,9 +61,9 @@ package struct TransferRequest: Hashable, Sendable, Codable {
   package init(handle: AccountHandle) { self.handle = handle }
 }
 
-/// Names an item that is offered.
+/// Names an offer.
 package struct TransferAnswer: Hashable, Sendable, Codable {
-  /// Id of the item.
+  /// As ``TransferOffer/id``.
   package let id: String
 
   package init(id: String) { self.id = id }

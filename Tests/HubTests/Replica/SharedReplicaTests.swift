@@ -6,9 +6,9 @@ import Testing
 
 /// Alice and bob at machines of their own, each with a mounted library that is connected to one hub over TLS.
 @Suite(.serialized) struct SharedReplicaTests {
-  private static let bob = "bob@hub.example"
+  static let bob = "bob@hub.example"
 
-  private struct People {
+  struct People {
     let place: HubPlace
     let alice: ReplicaMachine
     let bob: ReplicaMachine
@@ -40,7 +40,7 @@ import Testing
     func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
   }
 
-  private func withPeople(_ body: (People) throws -> Void) throws {
+  func withPeople(_ body: (People) throws -> Void) throws {
     let place = try HubPlace()
     _ = try place.serve()
     let link = try place.hub.succeed("account", "add", Self.bob)
@@ -175,6 +175,24 @@ import Testing
       let versions = try people.bob.succeed("versions", path, "--json").text
       #expect(versions.components(separatedBy: "\"number\"").count == 2, "\(versions)")
       #expect(try people.bob.succeed("show", path).text == "open")
+    }
+  }
+
+  /// What was saved in a document that the hub does not have yet, since a program has it open, is from before as well.
+  @Test func aShareWaitsForADocumentThatIsStillOpen() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir plans")
+      try people.alice.wait()
+      try people.alice.shell(
+        """
+        sh -c 'echo SECRET > plans/x'; sh -c 'echo open > plans/x'
+        (exec 9>> plans/x; sleep 3) > /dev/null 2>&1 &
+        """)
+      try people.join("plans", can: "view")
+      let path = "Shared/\(HubPlace.handle)/plans/x"
+      #expect(try people.bob.succeed("show", path).text == "open")
+      let versions = try people.bob.succeed("versions", path, "--json").text
+      #expect(versions.components(separatedBy: "\"number\"").count == 2, "\(versions)")
     }
   }
 

@@ -9,15 +9,16 @@ struct TestHub: Sendable {
   static let address = "hub.example"
 
   let hub: Hub
-  let clock = TestClock()
+  let clock: TestClock
 
   /// - Parameters:
   ///   - others: Further addresses.
   ///   - dialer: The way to other hubs.
   init(
     _ database: any Database, address: String = address, and others: [String] = [], domains: [String] = [],
-    dialer: any HubDialing = HubDialer()
+    dialer: any HubDialing = HubDialer(), clock: TestClock = TestClock()
   ) async throws {
+    self.clock = clock
     try await Hub.prepare(database)
     hub = try await Hub(
       database: database, addresses: HubAddresses(try ([address] + others).map { try HubAddress($0) }),
