@@ -63,6 +63,21 @@ package struct LocalItem: Hashable, Sendable, Codable {
     self.readiness = readiness
   }
 
+  /// The versions that the hub does not have once some have other ids, of which it has none.
+  ///
+  /// - Parameter versions: The new ids by the former ones.
+  package func unsent(by versions: [WireID: WireID]) -> [LocalVersion] {
+    var all = unsent
+    if let version, versions[version] != nil, !unsent.contains(where: { $0.id == version }) {
+      all.append(LocalVersion(id: version, base: nil, cause: .recover, time: mtime))
+    }
+    return all.map { version in
+      LocalVersion(
+        id: versions[version.id] ?? version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause,
+        time: version.time)
+    }
+  }
+
   /// The item as the hub has it.
   package init(_ state: ItemState) {
     self.init(

@@ -125,7 +125,8 @@ struct ReplicaDraft {
     changes.append(.destroy(id))
   }
 
-  /// Makes a new item of what the hub never had of an item of this machine: what it had was destroyed there.
+  /// Makes a new item of what the hub never had of an item of this machine: what it had was destroyed there. A document
+  /// that was brought back here, and not saved since, keeps its current version, which is a new one to the hub.
   ///
   /// - Returns: the id of the new one; that of the item where it is not on this machine.
   @discardableResult
@@ -133,27 +134,24 @@ struct ReplicaDraft {
     guard let item = try local(id) else { return id }
     if item.kind == .document { changes.append(.destroySent(id)) }
     let new = newID()
-    try identify(id, as: new)
+    var versions: [WireID: WireID] = [:]
+    if item.kind == .document, item.unsent.isEmpty, let version = item.version { versions[version] = newID() }
+    try identify(id, as: new, versions: versions)
     return new
   }
 
   /// Gives an item of this machine another id.
   ///
-  /// - Parameter versions: New ids of its versions by the former ones.
+  /// - Parameter versions: New ids of its versions by the former ones. The hub has none of these versions.
   mutating func identify(_ id: WireID, as new: WireID, versions: [WireID: WireID] = [:]) throws {
     guard let item = try local(id) else { return }
     let children = item.kind == .folder ? try localChildren(of: id) : []
     try note(nil, id)
-    let renamed = { (version: LocalVersion) in
-      LocalVersion(
-        id: versions[version.id] ?? version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause,
-        time: version.time)
-    }
     try note(
       LocalItem(
         item: new, kind: item.kind, places: item.places, mode: item.mode, mtime: item.mtime, target: item.target,
         attributes: item.attributes, version: item.version.map { versions[$0] ?? $0 },
-        unsent: item.unsent.map(renamed), readiness: item.readiness), new)
+        unsent: item.unsent(by: versions), readiness: item.readiness), new)
     changes.append(.identify(id, as: new, versions: versions))
     for child in children {
       guard var moved = try local(child) else { continue }

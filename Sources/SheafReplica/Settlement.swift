@@ -158,12 +158,12 @@ struct Settlement {
       // The hub does not have what it had: it went back. So it takes the feed's token no more, and once everything is
       // read anew, this is sent again.
       return
-    case .purged where send.version != nil || send.kind == .folder && !send.isDeletion:
+    case .purged where send.version != nil || !send.isDeletion && (send.kind == .folder || send.base == nil):
       // Nothing of the item is left at the hub. What was saved here is a new document, and a folder in which something
       // is left, as what is ignored, a new folder.
       try draft.setBase(id, nil)
       let new = try draft.keepUnsent(id)
-      if send.version != nil { draft.notify(new, .purgedElsewhere) }
+      if send.kind == .document { draft.notify(new, .purgedElsewhere) }
     case .tooLarge where send.isDeletion && send.kind == .folder:
       try draft.setMark(id, .deletedInParts)
     case .invalid where try [nil, .returning].contains(draft.mark(id)):

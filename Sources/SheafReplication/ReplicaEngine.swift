@@ -967,7 +967,7 @@ final class ReplicaEngine: Sendable {
         case .beside: "others had saved it, so what was saved here is beside it"
         case .renamed: "has another name now, since another item has it at the hub"
         case .kept: "was changed elsewhere after it was deleted here, so it is back"
-        case .purgedElsewhere: "was saved here while it was purged elsewhere, so it is a new document"
+        case .purgedElsewhere: "was saved or recovered here while it was purged elsewhere, so it is a new document"
         case .refused(let reason): "the hub refused it: \(reason.words)"
         }
       tell(ItemNotice(item: notice.item, text: text))

@@ -100,6 +100,26 @@ struct WorkingCopyTests {
     #expect(try storage.bytes(&stored) == bytes, random.note)
   }
 
+  /// However short what was written is, and however far apart, little is stored at a time.
+  @Test func scatteredBytesAreStoredSomeAtATime() throws {
+    let storage = FakeStorage()
+    var copy = WorkingCopy(.empty)
+    for index in 0..<1_000 {
+      try [UInt8(7)].withUnsafeBytes { try copy.write($0, at: Int64(index) * 1_000_003, from: storage) }
+    }
+    var steps = 0
+    while !copy.dirty.isEmpty {
+      let (content, part) = try copy.stored(first: 1 << 20, runs: 64, in: storage)
+      #expect(part.runs.count <= 64)
+      copy.adopt(content, of: part)
+      steps += 1
+    }
+    #expect(steps == 16)
+    var stored = WorkingCopy(try storage.flush(&copy))
+    #expect(try storage.bytes(&stored, 998 * 1_000_003..<998 * 1_000_003 + 2) == [7, 0])
+    #expect(stored.size == 999 * 1_000_003 + 1)
+  }
+
   @Test(arguments: [3_000, 300_000, 3_000_000])
   func randomChangesAgainstAnOracle(_ extent: Int) throws {
     var random = SeededRandom()
@@ -149,7 +169,7 @@ struct WorkingCopyTests {
           switch Int.random(in: 0..<3, using: &random) {
           case 0: try copy.spill(to: file, from: storage)
           case 1:
-            let (content, part) = try copy.stored(first: extent / 10, in: storage)
+            let (content, part) = try copy.stored(first: extent / 10, runs: Int.random(in: 1...40, using: &random), in: storage)
             copy.adopt(content, of: part)
           default:
             // Stored, and gone on with.

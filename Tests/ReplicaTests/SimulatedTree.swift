@@ -94,7 +94,7 @@ struct SimulatedTree {
       items[new] = LocalItem(
         item: new, kind: item.kind, places: item.places, mode: item.mode, mtime: item.mtime, target: item.target,
         attributes: item.attributes, version: item.version.map { versions[$0] ?? $0 },
-        unsent: item.unsent.map(renamed), readiness: item.readiness)
+        unsent: item.unsent(by: versions), readiness: item.readiness)
       for (mine, theirs) in versions { texts[theirs] = texts[mine] }
       chains[new, default: []] += (chains.removeValue(forKey: id) ?? []).map(renamed)
       moveIn(id, new)

@@ -164,10 +164,10 @@ struct DirtyRuns {
 
   mutating func removeAll() { self = DirtyRuns() }
 
-  /// The first runs, `limit` bytes of them.
-  func prefix(_ limit: Int) -> DirtyRuns {
+  /// The first `most` runs, `limit` bytes of them.
+  func prefix(_ limit: Int, runs most: Int) -> DirtyRuns {
     var result = DirtyRuns()
-    for run in runs where result.count < limit {
+    for run in runs.prefix(most) where result.count < limit {
       let length = min(Int64(run.count), Int64(limit - result.count))
       let part = length == run.count ? run : run.part(run.start..<(run.start + length))
       result.runs.append(part)

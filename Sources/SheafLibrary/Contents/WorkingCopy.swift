@@ -286,11 +286,13 @@ struct WorkingCopy {
     dirty.removeAll()
   }
 
-  /// The first `limit` bytes of what was written, stored as chunks, and what of ``dirty`` it was; to be given to
-  /// ``adopt(_:of:)``.
-  func stored(first limit: Int, in storage: any ChunkStorage) throws -> (content: Content, part: DirtyRuns) {
+  /// The first `limit` bytes of what was written, in `runs` runs at most, stored as chunks, and what of ``dirty`` it was;
+  /// to be given to ``adopt(_:of:)``.
+  func stored(
+    first limit: Int, runs: Int, in storage: any ChunkStorage
+  ) throws -> (content: Content, part: DirtyRuns) {
     var part = self
-    part.dirty = dirty.prefix(limit)
+    part.dirty = dirty.prefix(limit, runs: runs)
     return (try part.stored(in: storage), part.dirty)
   }
 

@@ -177,7 +177,7 @@ extension Library {
       // Its kernel has the bytes where it took the end to be.
       if start != offset { tell(.contents(inode.ino), back: file.door) }
       boundUnsaved(inode, draft)
-      return draft.working?.area?.count ?? 0 > Self.areaLimit ? inode.ino : nil
+      return isFull(draft) ? inode.ino : nil
     }
     // A program that writes faster than can be stored waits here, where nobody else has to.
     if let full {

@@ -25,13 +25,15 @@ extension Library {
   /// Those of all documents.
   static let unsavedLimit = 8 * spillLimit
   /// Runs in memory of one document.
-  static let runLimit = 4096
+  static let runLimit = 1024
   /// Bytes of a write that goes to the working file without being gathered in memory.
   static let directLength = spillLimit / 128
   /// Bytes of a document's area past which its writer waits until they are stored.
   static let areaLimit = 128 * Int64(spillLimit)
-  /// Bytes that are stored at a time with the lock held.
-  private static let stepLength = spillLimit / 8
+  /// Bytes, and runs, that are stored at a time with the lock held.
+  private static let step = (length: spillLimit / 8, runs: 256)
+  /// Steps of a log past which its writer waits until they are stored, before there can be no more.
+  private static let logLimit = WriteLog.limit - 2 * runLimit
 
   // MARK: - Spilling
 
@@ -55,6 +57,12 @@ extension Library {
     } catch {
       return false
     }
+  }
+
+  /// Whether so much of a draft is in the working file that its writer has to wait.
+  func isFull(_ draft: Draft) -> Bool {
+    guard let working = draft.working else { return false }
+    return working.area?.count ?? 0 > Self.areaLimit || working.log?.steps.count ?? 0 > Self.logLimit
   }
 
   // MARK: - Keeping
@@ -235,7 +243,7 @@ extension Library {
   private func storeStep(of inode: Inode, _ draft: Draft) throws -> Bool {
     guard let working = draft.working, working.dirty.hasSpilled, !inode.isOrphan else { return false }
     try makeChange(.spill) { change in
-      let (content, part) = try working.stored(first: Self.stepLength, in: change)
+      let (content, part) = try working.stored(first: Self.step.length, runs: Self.step.runs, in: change)
       change.whenRecorded { [self, storedNow = change.storedChunks] in
         let before = draft.unsavedBytes
         draft.working?.adopt(content, of: part)

@@ -803,7 +803,8 @@ extension Library {
           // The id of a version that was not noted follows from that of the document, and stays what it was.
           guard let other = versions[former] ?? (id != new && fact == nil ? former : nil) else { continue }
           try change.rows.set(
-            ReplicaVersionRow(number: number, uuid: other.bytes, isSent: fact?.isSent ?? false), of: item.id)
+            ReplicaVersionRow(
+              number: number, uuid: other.bytes, isSent: versions[former] == nil && fact?.isSent ?? false), of: item.id)
         }
         // By the ids that the versions have now.
         if id != new { try renewRequests(of: item, replica, change) }

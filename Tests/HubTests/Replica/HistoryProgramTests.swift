@@ -185,6 +185,44 @@ import Testing
     }
   }
 
+  /// Somebody empties the trash of one machine, and another one has brought something back from there.
+  @Test(arguments: [false, true]) func whatIsBroughtBackStaysThoughTheTrashIsEmptied(isSentFirst: Bool) throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("echo one > keep; echo two > keep; echo x > gone; mkdir d; echo y > d/in; ln -s keep link")
+      try connect()
+      try laptop.shell("rm -r keep gone d link")
+      try settle([laptop, desktop])
+      _ = try desktop.succeed("sync", "--pause")
+      for name in ["keep", "d", "link"] { _ = try desktop.succeed("recover", "Documents/\(name)") }
+      _ = try desktop.succeed("label", "Documents/keep", "precious")
+      try desktop.shell("mkdir folder; mv keep folder/kept")
+      if isSentFirst {
+        // The purge is refused by what came back before it.
+        _ = try laptop.succeed("sync", "--pause")
+      }
+      for name in ["keep", "gone", "d", "link"] { _ = try laptop.succeed("purge", "Documents/\(name)", "--yes") }
+      if isSentFirst {
+        _ = try desktop.succeed("sync", "--resume")
+        try desktop.wait()
+        _ = try laptop.succeed("sync", "--resume")
+      } else {
+        try laptop.wait()
+        _ = try desktop.succeed("sync", "--resume")
+      }
+      try settle([desktop, laptop])
+      for machine in [laptop, desktop] {
+        let script = "cd '\(machine.library.documents)' && find . -name .deleted -prune -o ! -name . -print | sort"
+        let names = try Command.shell(script).succeed().text
+        #expect(names == "./d\n./d/in\n./folder\n./folder/kept\n./link", "\(names)")
+        #expect(try machine.succeed("show", "Documents/folder/kept", "--version", "precious").text == "two")
+        #expect(try machine.succeed("show", "Documents/d/in").text == "y")
+      }
+      let status = try desktop.succeed("status").text
+      #expect(!status.contains("refused"), "\(status)")
+      if !isSentFirst { #expect(status.contains("recovered here while it was purged elsewhere"), "\(status)") }
+    }
+  }
+
   /// A document that was saved on another machine while it was purged is a new one, without the versions that were to be
   /// destroyed; what was saved keeps its label.
   @Test func whatIsPurgedTakesItsVersionsAlongThoughAnotherMachineSavedIt() throws {
@@ -209,7 +247,7 @@ import Testing
       #expect(texts[0] == ["1  mine", "2 mine mine\nmore", "3  mine\nmore\nlast"])
       #expect(texts[1] == texts[0])
       let status = try desktop.succeed("status").text
-      #expect(status.contains("Documents/plan: was saved here while it was purged elsewhere"))
+      #expect(status.contains("Documents/plan: was saved or recovered here while it was purged elsewhere"))
       #expect(!status.contains("refused"))
     }
   }
