@@ -31,9 +31,10 @@ extension Library {
     return replica
   }
 
-  /// Notes that a version has a label.
+  /// Notes that a version has a label; also where the account is disconnected, for when it is connected again.
   func requestLabel(_ label: String, ofVersion number: Int64, _ item: ItemRow, _ change: Change) throws {
-    guard let replica = try replica(of: item, change),
+    let former = item.isQuiet ? nil : try change.rows.formerReplica(item.owner)
+    guard let replica = try replica(of: item, change) ?? former, replica.share == nil,
       let version = try replicaVersions(of: item, replica).ids[number]
     else { return }
     try change.rows.set(

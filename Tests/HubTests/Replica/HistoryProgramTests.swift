@@ -95,6 +95,28 @@ import Testing
     }
   }
 
+  @Test func aLabelThatWasGivenWhileDisconnectedTravels() throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("for i in 1 2 3; do echo text $i > plan.md; done")
+      try connect()
+      _ = try desktop.succeed("label", "Documents/plan.md", "early", "--version", "2")
+      try settle([laptop, desktop])
+      _ = try laptop.succeed("disconnect")
+      _ = try laptop.succeed("label", "Documents/plan.md", "first", "--version", "1")
+      try laptop.shell("echo text 4 > plan.md")
+      _ = try laptop.succeed("label", "Documents/plan.md", "last")
+      // What changed elsewhere meanwhile stays as it is there.
+      _ = try desktop.succeed("label", "Documents/plan.md", "early", "--version", "3")
+      try desktop.wait()
+      _ = try laptop.succeed("connect", desktop.succeed("device", "add").text, "--name", "laptop again")
+      try settle([laptop, desktop])
+      for machine in [laptop, desktop] {
+        let labels = try versions("Documents/plan.md", machine).map { $0.label ?? "-" }
+        #expect(labels == ["first", "-", "early", "last"], "\(labels)")
+      }
+    }
+  }
+
   @Test func twoThatSavedAtOnceHaveBothVersions() throws {
     try withMachines { laptop, desktop, connect in
       try laptop.shell("seq 20 > text.txt")
