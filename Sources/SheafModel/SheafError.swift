@@ -85,6 +85,11 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
     SheafError(kind, subject: subject, reason: reason, advice: advice)
   }
 
+  /// The same failure with other advice.
+  package func advising(_ advice: String?) -> SheafError {
+    SheafError(kind, subject: subject, reason: reason, advice: advice)
+  }
+
   /// The same failure, named as one of a library where a part of that is damaged.
   ///
   /// - Parameter library: The library's file.

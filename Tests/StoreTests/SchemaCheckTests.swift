@@ -61,6 +61,30 @@ struct SchemaCheckTests {
     }
   }
 
+  /// Whoever reads what a repair cannot read has had its advice.
+  @Test func aRepairDoesNotAdviseItself() throws {
+    try withFolder { folder in
+      let path = folder + "/library.sqlite"
+      // The steps to the newest format read the accounts.
+      try change(
+        path,
+        "\(Schema.migrations[0]); PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = 1")
+      let root = try DatabaseQueue(path: path).read {
+        try Int.fetchOne($0, sql: "SELECT rootpage FROM sqlite_schema WHERE name = 'accounts'")
+      }
+      let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+      try file.seek(toOffset: UInt64((try #require(root) - 1) * 4096))
+      try file.write(contentsOf: Data(repeating: 0xFF, count: 4096))
+      try file.close()
+      let saved = folder + "/saved.sqlite"
+      let error = #expect(throws: SheafError.self) {
+        _ = try Store.repair(path, lockPath: path + "-lock", to: saved, destinationLockPath: saved + "-lock")
+      }
+      #expect(error?.kind == .corrupt && error?.subject == path, "\(error as Any)")
+      #expect(error?.advice == "go back to the last backup")
+    }
+  }
+
   /// A file is refused before the changes in its record are done again, each of which would run it.
   @Test func nothingForeignRunsWithTheRecord() throws {
     try withFolder { folder in

@@ -52,10 +52,9 @@ struct Check: AsyncParsableCommand {
   /// Other commands advise this one where a library is damaged.
   private static func advised(_ error: any Error, _ location: LibraryLocation) -> any Error {
     guard let error = error as? SheafError, error.kind == .corrupt, error.advice != nil else { return error }
-    return SheafError(
-      error.kind, subject: error.subject, reason: error.reason,
-      advice: "copy the library's files away before anything else; go back to the last backup, or save what can be "
-        + "read: sheaf repair \(location.path)")
+    return error.advising(
+      "copy the library's files away before anything else; go back to the last backup, or save what can be read: "
+        + "sheaf repair \(location.path)")
   }
 
   /// What of a document cannot be read.

@@ -30,7 +30,7 @@ struct Repair: AsyncParsableCommand {
   func run() async throws {
     let damaged = try Self.location(file)
     let saved = try destination.map(Self.location) ?? Self.repaired(damaged)
-    let report = try Self.withoutItself { try Library.repair(damaged, to: saved) }
+    let report = try Library.repair(damaged, to: saved)
     if output.json {
       try JSON.write(report)
     } else {
@@ -48,15 +48,6 @@ struct Repair: AsyncParsableCommand {
       throw SheafError(
         .corrupt, subject: report.library, reason: Format.count(report.problems.count, "problem") + " found in it",
         advice: "send-copy what you need out of it, and report the problems")
-    }
-  }
-
-  /// Where a library is damaged, other commands advise this one.
-  private static func withoutItself(_ body: () throws -> RepairReport) throws -> RepairReport {
-    do {
-      return try body()
-    } catch let error as SheafError where error.kind == .corrupt && error.advice?.contains("sheaf repair") ?? false {
-      throw SheafError(error.kind, subject: error.subject, reason: error.reason, advice: "go back to the last backup")
     }
   }
 

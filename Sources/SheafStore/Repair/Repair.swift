@@ -39,7 +39,12 @@ extension Store {
       OwnerRights.acting(on: destination, $0)
     }
     defer { folder.remove { OwnerRights.acting(on: destination, $0) } }
-    return try storeErrors(path) { try repair(path, to: destination, in: folder) }
+    do {
+      return try storeErrors(path) { try repair(path, to: destination, in: folder) }
+    } catch {
+      // Whatever is damaged, others advise a repair.
+      throw error.kind == .corrupt ? error.advising("go back to the last backup") : error
+    }
   }
 
   /// Refuses a place where a library is, or where something is left of one: it may hold the last saves.
@@ -175,8 +180,7 @@ extension Store {
   private static func nothingReadable(_ path: String) -> SheafError {
     SheafError(
       .corrupt, subject: path,
-      reason: "nothing of it can be read: its first page, or the list of its tables, is damaged",
-      advice: "go back to the last backup")
+      reason: "nothing of it can be read: its first page, or the list of its tables, is damaged")
   }
 }
 
