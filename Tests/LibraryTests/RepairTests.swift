@@ -263,6 +263,64 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Bytes that have their hash are whole, whatever their row says of their size: as they are, compressed and packed.
+  @Test(arguments: [7, -1, Int64.max]) func bytesOfAWrongSizeStay(_ size: Int64) throws {
+    let fixture = try LibraryFixture()
+    var random = SeededRandom()
+    try fixture.save("plain", random.bytes(5000))
+    var text = (0..<3000).map { "line \($0 * $0 % 997)\n" }
+    var versions: [[UInt8]] = []
+    for index in 0..<20 {
+      text[index * 100] = "changed \(index)\n"
+      versions.append(Array(text.joined().utf8))
+      try fixture.save("packed", versions[index])
+      fixture.clock.advance(60)
+    }
+    _ = try fixture.library.compact { _ in }
+    let plain = try fixture.read("plain")
+    try fixture.library.close()
+    #expect(try Self.sqlite(fixture.path, "SELECT DISTINCT encoding FROM chunks ORDER BY 1") == "0\n1\n2")
+    let changed = try Self.sqlite(
+      fixture.path, "UPDATE chunks SET size = \(size) WHERE size <> \(size); SELECT changes()")
+    let location = LibraryLocation(path: "\(fixture.folder)/saved.sqlite")
+    let report = try Library.repair(fixture.library.location, to: location)
+    #expect(report.problems == [])
+    #expect(report.lost == ["the size of \(changed) of the chunks, which is that of their bytes now"])
+    let library = try Library.open(location) { fixture.clock.now }
+    for (index, version) in versions.enumerated() {
+      let isSame = try Self.contents(of: Int64(index + 1), library, fixture.path("packed")) == version
+      #expect(isSame, "version \(index + 1)")
+    }
+    #expect(try Self.contents(of: nil, library, fixture.path("plain")) == plain)
+    try library.close()
+    try FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
+  /// Of versions with one label each stays, and one has it: one that can be read.
+  @Test(arguments: [false, true]) func ofTwoEqualLabelsOneIsLost(_ firstIsLost: Bool) throws {
+    let people = try made()
+    let item = "item = (SELECT item FROM inodes WHERE name = CAST('doc0' AS BLOB))"
+    _ = try Self.sqlite(
+      people.library.location.path,
+      """
+      DROP INDEX versions_label; UPDATE versions SET label = 'first' WHERE \(item);
+      UPDATE versions SET content = x'09' WHERE \(item) AND number = 1 AND \(firstIsLost ? 1 : 0)
+      """)
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [])
+    let holder: Int64 = firstIsLost ? 2 : 1
+    let lines = (holder + 1...3).map {
+      "Documents/doc0: the label first of version \($0), which version \(holder) has as well, is lost"
+    }
+    #expect(report.lost.filter { $0.contains("label") } == lines && report.lost.count == 2, "\(report.lost)")
+    let library = try Library.open(location) { people.clock.now }
+    let versions = try library.versions(ItemPath(account: people.fixture.account, "Documents/doc0"))
+    #expect(versions.map(\.number) == Array(firstIsLost ? 2...3 : 1...3))
+    #expect(versions.filter { $0.label == "first" }.map(\.number) == [holder])
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// A share by whose token nobody can join is none.
   @Test func aShareOfAForeignTokenIsNone() throws {
     let people = try made()

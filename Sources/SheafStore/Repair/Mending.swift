@@ -12,6 +12,7 @@ struct Mending {
   private let time: Int64
   private var nextNumber: Int64 = 0
   private var repairedFolders: [Int64: Int64] = [:]
+  private let doubleLabels: [Salvage.DoubleLabel]
   /// What a person should know, a line each.
   private(set) var losses: [String] = []
   /// Lines of one kind at most.
@@ -19,8 +20,9 @@ struct Mending {
   private static let folderType: Int64 = 0o040000
   private static let handleDomain = "repaired.invalid"
 
-  init(_ connection: Connection) {
+  init(_ connection: Connection, doubleLabels: [Salvage.DoubleLabel]) {
     self.connection = connection
+    self.doubleLabels = doubleLabels
     rows = StoreTransaction(connection)
     time = Int64(Date().timeIntervalSince1970 * 1e9)
   }
@@ -416,14 +418,7 @@ struct Mending {
   // MARK: - Contents
 
   private mutating func mendContents() throws {
-    try mendPacks()
-    var bad: [Int64] = []
-    try rows.each("SELECT id FROM chunks WHERE encoding <> 2") { row in
-      let id: Int64 = try row[0]
-      if id <= 0 || (try? rows.verifiedBytes(id)) == nil { bad.append(id) }
-      return true
-    }
-    for id in bad { try set("DELETE FROM chunks WHERE id = ?", id) }
+    try mendChunks()
     var contents = try ReadableContents(rows)
     var damages: [Int64: Damage] = [:]
     var versions: [(item: Int64, number: Int64, rest: StoredContent?)] = []
@@ -468,8 +463,6 @@ struct Mending {
       """
       UPDATE versions SET open = 0 WHERE open <> 0;
       UPDATE versions SET base = NULL WHERE base NOT BETWEEN 1 AND number - 1;
-      UPDATE versions SET label = NULL WHERE label IS NOT NULL AND EXISTS (
-        SELECT 1 FROM versions w WHERE w.item = versions.item AND w.label = versions.label AND w.number < versions.number);
       UPDATE items SET version = 0 WHERE NOT EXISTS (SELECT 1 FROM versions WHERE item = id AND number = version);
       UPDATE items SET last_version = max(last_version, coalesce((SELECT max(number) FROM versions WHERE item = id), 0));
       UPDATE items SET version = coalesce((SELECT max(number) FROM versions WHERE item = id), 0) WHERE version = 0;
@@ -488,14 +481,70 @@ struct Mending {
       },
       "and has zeros there")
     try noteDamages(damages)
+    try mendLabels()
+  }
+
+  /// Removes the chunks whose bytes are not theirs. Of the others the bytes tell the size.
+  private mutating func mendChunks() throws {
+    var bad: [Int64] = []
+    var sizes: [(chunk: Int64, size: Int)] = []
+    try rows.each("SELECT id, size, encoding, data FROM chunks WHERE encoding <> 2") { row in
+      let (id, size): (Int64, Int64) = (try row[0], try row[1])
+      let data = try row.bytes(3)
+      let bytes: [UInt8]? =
+        switch ChunkEncoding(rawValue: try row[2]) {
+        case .plain: data
+        case .compressed: StoreTransaction.decompress(data, size: Pack.memberLimit)
+        case .packed, nil: nil
+        }
+      guard let bytes, (try? rows.verifiedHash(bytes, of: id)) != nil else {
+        bad.append(id)
+        return true
+      }
+      if size != Int64(bytes.count) { sizes.append((id, bytes.count)) }
+      return true
+    }
+    // Packs are made from them.
+    for (chunk, size) in sizes { try setSize(size, ofChunk: chunk) }
+    let packed = try mendPacks()
+    for id in bad { try set("DELETE FROM chunks WHERE id = ?", id) }
+    let count = sizes.count + packed
+    if count > 0 { losses.append("the size of \(count) of the chunks, which is that of their bytes now") }
+  }
+
+  private func setSize(_ size: Int, ofChunk chunk: Int64) throws {
+    try set("UPDATE chunks SET size = ? WHERE id = ?", size, chunk)
+  }
+
+  /// Gives labels back where the version is lost that had the same, and tells of the others.
+  private mutating func mendLabels() throws {
+    var lines: [String] = []
+    for double in doubleLabels {
+      let (item, number, label) = (double.item, double.number, double.label)
+      let holder = try rows.first("SELECT number FROM versions WHERE item = ? AND label = ?", item, label) {
+        try $0[0] as Int64
+      }
+      guard let holder else {
+        try set("UPDATE versions SET label = ? WHERE item = ? AND number = ?", label, item, number)
+        continue
+      }
+      let ino = try rows.first("SELECT ino FROM inodes WHERE item = ?", item) { try $0[0] as Int64 }
+      let place = try ino.map(rows.placeForPeople) ?? "item \(item)"
+      lines.append("\(place): the label \(label.printable) of version \(number), which version \(holder) has as well,")
+    }
+    note(lines, "is lost")
   }
 
   /// Puts the members of damaged packs that can still be made into chunks of their own.
-  private mutating func mendPacks() throws {
+  ///
+  /// - Returns: How many members got another size.
+  private func mendPacks() throws -> Int {
+    var resized = 0
     for id in try numbers("SELECT id FROM packs") {
       let members = try numbers("SELECT id FROM chunks WHERE encoding = 2 ORDER BY id").count
       guard members > 0 || id > 0 else { continue }
       var made: [(chunk: Int64, bytes: [UInt8])] = []
+      var sizes: [(chunk: Int64, size: Int)] = []
       var isWhole = id > 0
       if let pack = try? rows.pack(id), let base = try? rows.baseBytes(pack.base) {
         var reader = PackReader(pack, base: base)
@@ -507,6 +556,7 @@ struct Mending {
           let isPlaced = (try? rows.packPlace(chunk)) == PackPlace(pack: id, index: index)
           if isPlaced, (try? rows.verifiedHash(reader.bytes, of: chunk)) != nil {
             made.append((chunk, reader.bytes))
+            if try rows.chunkSize(chunk) != Int64(reader.bytes.count) { sizes.append((chunk, reader.bytes.count)) }
           } else {
             isWhole = false
           }
@@ -514,6 +564,8 @@ struct Mending {
       } else {
         isWhole = false
       }
+      for (chunk, size) in sizes { try setSize(size, ofChunk: chunk) }
+      resized += sizes.count
       if isWhole { continue }
       for (chunk, bytes) in made { try bytes.withUnsafeBytes { try rows.restoreChunk(chunk, bytes: $0) } }
       try set("DELETE FROM packs WHERE id = ?", id)
@@ -529,6 +581,7 @@ struct Mending {
       return true
     }
     for chunk in lost { try set("DELETE FROM chunks WHERE id = ?", chunk) }
+    return resized
   }
 
   /// What a document has lost.

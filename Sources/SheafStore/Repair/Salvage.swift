@@ -1,3 +1,4 @@
+internal import GRDB
 internal import GRDBSQLite
 internal import SheafModel
 
@@ -21,8 +22,8 @@ struct Salvage {
     let column: String
     /// What takes its place, and what it can hold.
     let value: Value
-    /// What it is, and what it is then, for people.
-    let meaning: (name: String, instead: String)
+    /// What it is, and what it is then, for people; nil where ``Mending`` tells that.
+    let meaning: (name: String, instead: String)?
 
     /// By none of these values anybody may do more than before.
     static let ofTables: [String: [Description]] = [
@@ -49,6 +50,8 @@ struct Salvage {
         Description("permission", .number(1, in: 1...2), "the permission", "read"),
         Description("acceptance", .number(3, in: 1...3), "the acceptance", "removed"),
       ],
+      // No chunk has that size; its bytes tell it.
+      "chunks": [Description("size", .number(-1, in: 0 ... .max))],
       "one_time_links": [Description("permission", .number(1, in: 1...2), "the permission", "read")],
       "access_requests": [Description("blocked", .number(1, in: 0...1), "the state", "blocked")],
     ]
@@ -56,6 +59,8 @@ struct Salvage {
     private init(_ column: String, _ value: Value, _ name: String, _ instead: String) {
       (self.column, self.value, meaning) = (column, value, (name, instead))
     }
+
+    private init(_ column: String, _ value: Value) { (self.column, self.value, meaning) = (column, value, nil) }
 
     fileprivate func accepts(_ found: Salvage.Value) -> Bool {
       switch value {
@@ -80,6 +85,15 @@ struct Salvage {
     var hasNumbers = true
     /// The first column that is unique, whose index has the numbers as well (CREATE TABLE, 3.5).
     var unique: String?
+    /// A column that, where it is not NULL, tells a row from the others whose key begins with the same number.
+    var label: String?
+  }
+
+  /// A label of a version that came without it, for another one of the document that was read before has the same.
+  struct DoubleLabel {
+    let item: Int64
+    let number: Int64
+    let label: String
   }
 
   /// The tables of a library but for those that tell of work that a process had not finished.
@@ -87,7 +101,8 @@ struct Salvage {
     Table(name: "settings", key: ["key"], hasNumbers: false),
     Table(name: "accounts", key: ["id"], unique: "handle"), Table(name: "items", key: ["id"], unique: "uuid"),
     Table(name: "inodes", key: ["ino"], unique: "item"), Table(name: "entries", key: ["parent", "hash", "name"]),
-    Table(name: "xattrs", key: ["ino", "name"]), Table(name: "versions", key: ["item", "number"]),
+    Table(name: "xattrs", key: ["ino", "name"]),
+    Table(name: "versions", key: ["item", "number"], label: "label"),
     Table(name: "chunks", key: ["id"], unique: "hash"), Table(name: "packs", key: ["id"]),
     Table(name: "deleted", key: ["ino"]), Table(name: "shares", key: ["item"], unique: "uuid"),
     Table(name: "participants", key: ["share", "account"]),
@@ -108,6 +123,8 @@ struct Salvage {
   private let target: OpaquePointer
   private let table: Table
   private let insertion: Query
+  /// The place of the table's label.
+  private let label: Int?
   /// The number that an index has for a value, and the place of that column.
   private let indexed: (query: Query, column: Int)?
   /// The columns that only describe, with their places.
@@ -116,6 +133,7 @@ struct Salvage {
   private var described: [Int: Set<[Key]>] = [:]
   /// Rows of which only the key could be read, whose key is wrong, or that the new file does not take.
   private(set) var lost = 0
+  private(set) var doubleLabels: [DoubleLabel] = []
   /// Whether a part of the table cannot be read, with who knows how many rows.
   private(set) var hasGap = false
 
@@ -127,7 +145,13 @@ struct Salvage {
     (self.source, self.lookups, self.target, self.table) = (source, lookups, target, table)
     let all = try Query(source, "SELECT * FROM \(table.name)")
     let places = repeatElement("?", count: all.columnCount).joined(separator: ",")
-    insertion = try Query(target, "INSERT OR REPLACE INTO \(table.name) VALUES (\(places))")
+    label = table.label.flatMap { all.columnNames.firstIndex(of: $0) }
+    // A row of another key must not take the place of one that has the same label.
+    insertion = try Query(
+      target,
+      label == nil
+        ? "INSERT OR REPLACE INTO \(table.name) VALUES (\(places))"
+        : "INSERT INTO \(table.name) VALUES (\(places)) ON CONFLICT (\(table.key.joined(separator: ", "))) DO NOTHING")
     descriptions = (Description.ofTables[table.name] ?? []).compactMap { description in
       all.columnNames.firstIndex(of: description.column).map { (description, $0) }
     }
@@ -144,7 +168,10 @@ struct Salvage {
 
   /// What was described otherwise, and in how many rows.
   var mended: [(meaning: (name: String, instead: String), rows: Int)] {
-    descriptions.compactMap { description, column in described[column].map { (description.meaning, $0.count) } }
+    descriptions.compactMap { description, column in
+      guard let meaning = description.meaning, let rows = described[column] else { return nil }
+      return (meaning, rows.count)
+    }
   }
 
   /// Copies all that can be read.
@@ -284,7 +311,16 @@ struct Salvage {
     if table.unique != nil { sqlite3_bind_int64(insertion.handle, 1, number) }
     let unfit = descriptions.filter { !$0.description.accepts(row.columns[$0.column]) }
     for (description, column) in unfit { description.bind(to: insertion.handle, at: Int32(column) + 1) }
-    switch insertion.step() & 0xFF {
+    var code = insertion.step()
+    if let label, sqlite3_extended_errcode(target) == ResultCode.SQLITE_CONSTRAINT_UNIQUE.rawValue,
+      let item = row.key[0].number, let number = row.key[1].number, let text = row.columns[label].text
+    {
+      doubleLabels.append(DoubleLabel(item: item, number: number, label: String(text)))
+      insertion.reset()
+      sqlite3_bind_null(insertion.handle, Int32(label) + 1)
+      code = insertion.step()
+    }
+    switch code & 0xFF {
     case SQLITE_DONE:
       // A row may be read twice.
       for (_, column) in unfit { described[column, default: []].insert(row.key.map(Key.init)) }
