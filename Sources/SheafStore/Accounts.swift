@@ -84,7 +84,11 @@ extension StoreTransaction {
       account.name, account.removed?.nanoseconds, account.id)
   }
 
-  package func deleteAccount(_ id: Int64) throws { try run("DELETE FROM accounts WHERE id = ?", id) }
+  /// Removes an account that nothing names any more, and how far it was with logs at hubs.
+  package func deleteAccount(_ id: Int64) throws {
+    for table in ["replica_logs", "replica_comments"] { try run("DELETE FROM \(table) WHERE account = ?", id) }
+    try run("DELETE FROM accounts WHERE id = ?", id)
+  }
 }
 
 extension StoreTransaction {
@@ -95,7 +99,7 @@ extension StoreTransaction {
     } ?? false
   }
 
-  /// Whether other accounts' items or the log name the account.
+  /// Whether other accounts' items, the log, or a share that is read from a hub name the account.
   package func isNamed(_ account: AccountRow) throws -> Bool {
     try first(
       """
@@ -105,6 +109,9 @@ extension StoreTransaction {
         OR EXISTS (SELECT 1 FROM deleted WHERE actor = ?1)
         OR EXISTS (SELECT 1 FROM participants WHERE account = ?1 AND role <> 1)
         OR EXISTS (SELECT 1 FROM access_requests WHERE account = ?1)
+        OR EXISTS (SELECT 1 FROM past_names WHERE actor = ?1) OR EXISTS (SELECT 1 FROM replica_events WHERE account = ?1)
+        OR EXISTS (SELECT 1 FROM waiting_events WHERE actor = ?1)
+        OR EXISTS (SELECT 1 FROM replicas WHERE reader = ?1)
       """, account.id
     ) { try $0[0] as Bool } ?? false
   }

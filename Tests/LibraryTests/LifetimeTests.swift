@@ -239,6 +239,32 @@ struct LifetimeTests {
 
   // MARK: - Accounts
 
+  /// History that names an account keeps its row, and how far it was with a hub's log goes with it.
+  @Test(arguments: [true, false]) func noRowNamesAnAccountThatIsGone(_ isNamed: Bool) throws {
+    let fixture = try LibraryFixture()
+    let bob = try AccountHandle("bob@example.com")
+    _ = try fixture.library.addAccount(bob, name: nil)
+    let number = try fixture.library.number(of: bob)
+    try fixture.save("a", "x")
+    let (root, inode) = (try fixture.root, try fixture.ino("a"))
+    try fixture.library.locked {
+      let item = try #require(try fixture.library.inode(inode).row.item)
+      try fixture.library.makeChange(.accounts) { change in
+        try change.rows.set(
+          ReplicaLogRow(log: [UInt8](repeating: 1, count: 16), isShare: false, past: nil, since: change.time),
+          of: number)
+        guard isNamed else { return }
+        try change.rows.insert(
+          PastNameRow(
+            parent: root, name: [65], until: change.time, item: item, since: Timestamp(nanoseconds: 0), actor: number))
+      }
+    }
+    try fixture.library.removeAccount(bob)
+    #expect(try fixture.library.accounts().map(\.handle) == [fixture.account])
+    #expect(try fixture.library.store.read { try $0.accounts() }.count == (isNamed ? 2 : 1))
+    try fixture.finish()
+  }
+
   @Test func accounts() throws {
     let fixture = try LibraryFixture()
     let bob = try AccountHandle("bob@example.com")
