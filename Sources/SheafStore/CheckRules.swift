@@ -11,7 +11,7 @@ enum CheckRules {
   static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle, numberSetting]
 
   static let queries: [(rule: String, sql: String)] =
-    entries + inodes + items + versions + workingCopies + accounts + deleted + shares + events
+    entries + inodes + items + versions + workingCopies + accounts + deleted + shares + events + replicas
 
   /// Whether a row's token has a character that no token has. Its length is in the tables' statements.
   static let hasForeignToken = "token GLOB '*[^A-Za-z0-9_-]*'"
@@ -23,6 +23,15 @@ enum CheckRules {
       OR \(column) IN (x'2E', x'2E2E', CAST('.versions' AS BLOB)))
     """
   }
+
+  /// Whether an inode's mode has other bits than `st_mode` has, or no type.
+  static let hasForeignMode = "(mode NOT BETWEEN 0 AND 65535 OR \(hasNoType))"
+
+  /// Whether an inode's mode has no type that a file can have.
+  static let hasNoType = "mode & 61440 NOT IN (4096, 8192, 16384, 24576, 32768, 40960, 49152)"
+
+  /// The condition of a number that no user and no group has: the highest one of 32 bits stands for none (chown(2)).
+  static func isNoUser(_ column: String) -> String { "\(column) NOT BETWEEN 0 AND 4294967294" }
 
   /// The condition of a setting that is to be a number, and is none.
   static let isNoNumber = """
@@ -138,6 +147,24 @@ enum CheckRules {
       """
     ),
     (
+      "an inode's mode is a type and permission bits",
+      "SELECT ino, mode FROM inodes WHERE \(hasForeignMode)"
+    ),
+    (
+      "an inode's user and group are from 0 to 4294967294",
+      """
+      SELECT ino, CASE WHEN \(isNoUser("uid")) THEN uid ELSE gid END FROM inodes
+      WHERE \(isNoUser("uid")) OR \(isNoUser("gid"))
+      """
+    ),
+    (
+      "the last folder of an inode without a name is an inode",
+      """
+      SELECT ino, parent FROM inodes i WHERE nlink = 0 AND parent <> 0
+        AND NOT EXISTS (SELECT 1 FROM inodes p WHERE p.ino = i.parent)
+      """
+    ),
+    (
       "an attribute belongs to an inode",
       "SELECT ino, 0 FROM xattrs x WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = x.ino)"
     ),
@@ -170,6 +197,10 @@ enum CheckRules {
     (
       "an item's creator is an account",
       "SELECT id, creator FROM items t WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = t.creator)"
+    ),
+    (
+      "an item's owner is an account",
+      "SELECT id, owner FROM items t WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = t.owner)"
     ),
     (
       "an item's owner is its inode's",
@@ -234,7 +265,41 @@ enum CheckRules {
       "only an account's Documents has no folder above it",
       "SELECT ino, owner FROM inodes i WHERE parent = 0 AND NOT EXISTS (SELECT 1 FROM accounts WHERE documents = i.ino)"
     ),
+    (
+      "an account's person is an account",
+      """
+      SELECT id, person FROM accounts a WHERE person IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM accounts p WHERE p.id = a.person)
+      """
+    ),
   ]
+
+  private static let replicas: [(rule: String, sql: String)] =
+    [
+      (
+        "a replica is of an account",
+        "SELECT account, read FROM replicas r WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = r.account)"
+      ),
+      (
+        "a replica's reader is an account",
+        """
+        SELECT account, reader FROM replicas r WHERE reader IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM accounts WHERE id = r.reader)
+        """
+      ),
+    ]
+    + [
+      "replica_items", "replica_names", "replica_steps", "replica_sends", "replica_shares", "replica_histories",
+      "replica_requests",
+    ].map { ("\($0): a row is of a replica", rows(of: $0, without: "replicas", key: "account")) }
+    + ["replica_logs", "replica_events", "replica_comments"]
+    .map { ("\($0): a row is of an account", rows(of: $0, without: "accounts", key: "id")) }
+
+  /// The accounts of a table's rows that are not in another one, and how many rows each has.
+  private static func rows(of table: String, without other: String, key: String) -> String {
+    "SELECT account, count(*) FROM \(table) r WHERE NOT EXISTS (SELECT 1 FROM \(other) o WHERE o.\(key) = r.account)"
+      + " GROUP BY account"
+  }
 
   private static let deleted: [(rule: String, sql: String)] = [
     (
@@ -361,6 +426,17 @@ enum CheckRules {
       """
       SELECT item, parent FROM past_names p WHERE \(isNoName("name"))
         OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = p.actor)
+      """
+    ),
+    (
+      "a former name is of an item",
+      "SELECT item, parent FROM past_names p WHERE NOT EXISTS (SELECT 1 FROM items WHERE id = p.item)"
+    ),
+    (
+      "an event that the hub does not have yet has an actor and an owner",
+      """
+      SELECT id, actor FROM waiting_events w WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE id = w.actor)
+        OR NOT EXISTS (SELECT 1 FROM accounts WHERE id = w.owner)
       """
     ),
     (

@@ -321,6 +321,25 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Whom nobody can be does not own a file, and nobody becomes who takes their place by running it.
+  @Test func whoCannotBeOwnsNothing() throws {
+    let people = try made()
+    let name = "name = CAST('doc0' AS BLOB)"
+    _ = try Self.sqlite(
+      people.library.location.path,
+      """
+      UPDATE inodes SET uid = 11, gid = 12 WHERE parent = 0;
+      UPDATE inodes SET uid = -1, gid = 4294967295, mode = 33261 + 3072 + 65536 * 5 WHERE \(name);
+      UPDATE inodes SET uid = 4294967296 WHERE parent = 0 AND owner = 2
+      """)
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.lost.count == 4, "\(report.lost)")
+    #expect(try Self.sqlite(location.path, "SELECT uid, gid, mode FROM inodes WHERE \(name)") == "11|12|33261")
+    let documents = try Self.sqlite(location.path, "SELECT uid, gid FROM inodes WHERE parent = 0 AND owner = 2")
+    #expect(documents == "\(getuid())|12")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   /// A share by whose token nobody can join is none.
   @Test func aShareOfAForeignTokenIsNone() throws {
     let people = try made()

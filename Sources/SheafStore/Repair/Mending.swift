@@ -64,6 +64,17 @@ struct Mending {
     try rows.change(sql, repeat each arguments) { _ in }
   }
 
+  /// Changes rows, and tells of them if there are any.
+  ///
+  /// - Parameter what: What they are, in words that follow their number.
+  private mutating func mend<each Argument: Bindable>(
+    _ sql: String, _ arguments: repeat each Argument, telling what: String
+  ) throws {
+    try set(sql, repeat each arguments)
+    let count = try rows.changes
+    if count > 0 { losses.append("\(count) of the \(what)") }
+  }
+
   private mutating func newNumber() -> Int64 {
     defer { nextNumber += 1 }
     return nextNumber
@@ -172,22 +183,34 @@ struct Mending {
         "INSERT INTO accounts (id, handle, name, created, documents) VALUES (1,?,?,?,?)",
         "account-1@\(Self.handleDomain)", "1", time, newNumber())
     }
-    for (id, folder) in try rows.all(
+    let homeless = try rows.all(
       """
       SELECT id, documents FROM accounts a
       WHERE NOT EXISTS (SELECT 1 FROM inodes WHERE ino = a.documents AND mode & 61440 = 16384)
       """, decode: { (try $0[0] as Int64, try $0[1] as Int64) })
-    {
+    note(homeless.map { "account \($0.0)" }, "has lost its Documents, and has a new one")
+    for (id, folder) in homeless {
       let isFree = try rows.first("SELECT 1 FROM inodes WHERE ino = ?", folder) { _ in true } == nil && folder > 0
       let ino = isFree ? folder : newNumber()
       try set("UPDATE accounts SET documents = ? WHERE id = ?", ino, id)
       try insertFolder(ino, owner: id, parent: 0, name: [])
     }
     // Of who is not known any more, the first account has what is left.
-    let first = try number("SELECT min(id) FROM accounts")
-    try set("UPDATE inodes SET owner = ? WHERE owner NOT IN (SELECT id FROM accounts)", first)
-    try set("UPDATE deleted SET actor = ? WHERE actor NOT IN (SELECT id FROM accounts)", first)
-    try set("UPDATE versions SET author = ? WHERE author NOT IN (SELECT id FROM accounts)", first)
+    let first = try rows.first("SELECT id, handle FROM accounts ORDER BY id LIMIT 1") {
+      (id: try $0[0] as Int64, handle: try ($0[1] as String).printable)
+    }
+    guard let first else { return }
+    for (table, column, what) in [
+      ("inodes", "owner", "files and folders, whose owner"), ("versions", "author", "versions, whose author"),
+      ("deleted", "actor", "deletions, whose actor"), ("past_names", "actor", "former names, whose ending actor"),
+    ] {
+      try mend(
+        "UPDATE \(table) SET \(column) = ? WHERE \(column) NOT IN (SELECT id FROM accounts)", first.id,
+        telling: "\(what) is lost, and is \(first.handle) now")
+    }
+    try mend(
+      "UPDATE accounts SET person = NULL WHERE person NOT IN (SELECT id FROM accounts)",
+      telling: "accounts, which have lost the person whose share they are, and stand for themselves now")
     try connection.execute(
       """
       UPDATE inodes SET parent = 0, owner = (SELECT id FROM accounts WHERE documents = ino), nlink = 2
@@ -222,7 +245,7 @@ struct Mending {
   private mutating func mendInodes() throws {
     try connection.execute(
       """
-      DELETE FROM inodes WHERE ino <= 0 OR mode & 61440 NOT IN (4096, 8192, 16384, 24576, 32768, 40960, 49152)
+      DELETE FROM inodes WHERE ino <= 0 OR \(CheckRules.hasNoType)
         OR mode & 61440 = 40960 AND (target IS NULL OR length(target) NOT BETWEEN 1 AND 4095);
       UPDATE inodes SET target = NULL WHERE mode & 61440 <> 40960;
       UPDATE inodes SET size = length(target) WHERE target IS NOT NULL;
@@ -237,11 +260,35 @@ struct Mending {
     where !Self.isName(name) {
       try set("UPDATE inodes SET name = ? WHERE ino = ?", Array("Repaired \(ino)".utf8), ino)
     }
+    try mendRights()
+    try mend(
+      "DELETE FROM xattrs WHERE ino NOT IN (SELECT ino FROM inodes)", telling: "extended attributes, whose file is lost"
+    )
     try connection.execute(
       """
-      DELETE FROM xattrs WHERE ino NOT IN (SELECT ino FROM inodes) OR length(name) > 255 OR instr(name, x'00')
+      DELETE FROM xattrs WHERE length(name) > 255 OR instr(name, x'00')
         OR instr(substr(name, 2), x'2E') = 0 OR substr(name, 1, 11) = CAST('user.sheaf.' AS BLOB)
       """)
+  }
+
+  /// Gives files whose user or group cannot be those of their account's `Documents`, and takes bits away that no mode has.
+  private mutating func mendRights() throws {
+    try mend(
+      "UPDATE inodes SET mode = mode & 65535 WHERE \(CheckRules.hasForeignMode)",
+      telling: "files and folders, whose mode has bits that no mode has, and has lost them")
+    for (column, own) in [("uid", getuid()), ("gid", getgid())] {
+      let isNone = CheckRules.isNoUser(column)
+      try mend(
+        "UPDATE inodes SET \(column) = ? WHERE ino IN (SELECT documents FROM accounts) AND \(isNone)", Int64(own),
+        telling: "Documents, whose \(column) is none, and is \(own) now")
+      // As after chown(2), nobody becomes another one by running it.
+      try mend(
+        """
+        UPDATE inodes SET mode = CASE mode & 61440 WHEN 32768 THEN mode & ~3072 ELSE mode END, \(column) = (
+          SELECT d.\(column) FROM accounts a JOIN inodes d ON d.ino = a.documents WHERE a.id = inodes.owner)
+        WHERE \(isNone)
+        """, telling: "files and folders, whose \(column) is none, and is that of Documents now")
+    }
   }
 
   private static func isName(_ name: [UInt8]) -> Bool {
@@ -258,6 +305,7 @@ struct Mending {
   private mutating func mendItems() throws {
     try connection.execute("DELETE FROM items WHERE id <= 0; DELETE FROM versions WHERE item <= 0")
     // Items of inodes, whose own rows may be lost.
+    var renewed = 0
     for (ino, item, mode, owner) in try rows.all(
       """
       SELECT ino, coalesce(item, 0), mode & 61440, owner FROM inodes i WHERE mode & 61440 IN (16384, 32768, 40960)
@@ -267,7 +315,9 @@ struct Mending {
       let id = item > 0 ? item : newNumber()
       try insertItem(id, kind: mode == 16384 ? .folder : mode == 32768 ? .document : .symbolicLink, owner: owner)
       try set("UPDATE inodes SET item = ? WHERE ino = ?", id, ino)
+      if item > 0 { renewed += 1 }
     }
+    if renewed > 0 { losses.append("the ids of \(renewed) of the files and folders, which have new ones now") }
     // Documents of which only versions are left, or nothing but the row of the item.
     try connection.execute(
       "DELETE FROM items WHERE id NOT IN (SELECT item FROM inodes WHERE item > 0) AND id NOT IN (SELECT item FROM versions)"
@@ -294,9 +344,13 @@ struct Mending {
       UPDATE items SET owner = i.owner,
         kind = CASE i.mode & 61440 WHEN 32768 THEN 1 WHEN 16384 THEN 2 ELSE 3 END
       FROM inodes i WHERE i.item = items.id;
-      UPDATE items SET creator = owner WHERE creator NOT IN (SELECT id FROM accounts);
       DELETE FROM versions WHERE item NOT IN (SELECT id FROM items WHERE kind = 1);
       """)
+    try mend(
+      "UPDATE items SET creator = owner WHERE creator NOT IN (SELECT id FROM accounts)",
+      telling: "files and folders, whose maker is lost, and is their owner now")
+    try mend(
+      "DELETE FROM past_names WHERE item NOT IN (SELECT id FROM items)", telling: "former names, whose item is lost")
     // What is older than the repair does not count as made by it: restoring a folder would delete it.
     try set(
       """
@@ -310,13 +364,22 @@ struct Mending {
   // MARK: - The tree
 
   private mutating func mendTree() throws {
+    note(
+      try rows.all(
+        """
+        SELECT name FROM deleted WHERE ino NOT IN (SELECT ino FROM inodes)
+          AND (parent, name) NOT IN (SELECT parent, name FROM inodes WHERE nlink = 0) LIMIT 10000
+        """, decode: { String(decoding: try $0.bytes(0), as: UTF8.self).printable }), "was deleted, and is lost")
     try connection.execute(
       """
       DELETE FROM deleted WHERE ino NOT IN (SELECT ino FROM inodes WHERE nlink = 0);
       UPDATE inodes SET nlink = 1 WHERE nlink < 0;
-      INSERT OR IGNORE INTO deleted (ino, parent, name, time, actor)
-        SELECT ino, parent, name, ctime, owner FROM inodes WHERE nlink = 0;
       """)
+    try mend(
+      """
+      INSERT OR IGNORE INTO deleted (ino, parent, name, time, actor)
+        SELECT ino, parent, name, ctime, owner FROM inodes WHERE nlink = 0
+      """, telling: "deletions, of which nobody knows who did it and when, and which count as the owner's now")
     // A folder that is among the deleted has nothing in it that is not.
     var moved: [Int64] = []
     while true {
@@ -351,12 +414,15 @@ struct Mending {
       try rows.first("SELECT name FROM inodes WHERE ino = ?", ino) { String(decoding: try $0.bytes(0), as: UTF8.self) }
     }
     note(names.filter { !$0.hasPrefix("Document ") }.map { "Repaired/\($0.printable)" }, "has lost its folder")
-    try connection.execute(
+    try mend(
       """
       UPDATE deleted SET parent = (SELECT documents FROM accounts JOIN inodes i ON i.owner = accounts.id WHERE i.ino = deleted.ino)
       WHERE NOT EXISTS (
         SELECT 1 FROM inodes p JOIN inodes i ON i.ino = deleted.ino
-        WHERE p.ino = deleted.parent AND p.mode & 61440 = 16384 AND p.owner = i.owner AND p.ino <> i.ino);
+        WHERE p.ino = deleted.parent AND p.mode & 61440 = 16384 AND p.owner = i.owner AND p.ino <> i.ino)
+      """, telling: "deleted files and folders, whose folder is lost, and is Documents now")
+    try connection.execute(
+      """
       UPDATE inodes SET parent = (SELECT parent FROM deleted d WHERE d.ino = inodes.ino) WHERE nlink = 0;
       UPDATE deleted SET name = (SELECT name FROM inodes i WHERE i.ino = deleted.ino)
       WHERE \(CheckRules.isNoName("name"));
@@ -410,7 +476,10 @@ struct Mending {
       WHERE mode & 61440 = 16384 AND nlink > 0;
       """)
     let lost = try rows.all(
-      "SELECT w.name FROM was w WHERE w.ino NOT IN (SELECT ino FROM inodes) AND w.extra = 0 LIMIT 10000",
+      """
+      SELECT w.name FROM was w WHERE w.ino NOT IN (SELECT ino FROM inodes) AND w.extra = 0
+        AND (w.parent, w.name) NOT IN (SELECT parent, name FROM inodes WHERE nlink > 0) LIMIT 10000
+      """,
       decode: { String(decoding: try $0.bytes(0), as: UTF8.self).printable })
     note(lost, "is lost")
   }
@@ -629,11 +698,22 @@ struct Mending {
       try unreachable.map { try rows.placeForPeople($0) }, "is not shared, for the token of its share cannot be read")
     try connection.execute(
       """
+      DELETE FROM participants WHERE share IN (SELECT item FROM shares WHERE \(CheckRules.hasForeignToken));
+      DELETE FROM access_requests WHERE share IN (SELECT item FROM shares WHERE \(CheckRules.hasForeignToken));
+      DELETE FROM one_time_links WHERE share IN (SELECT item FROM shares WHERE \(CheckRules.hasForeignToken));
       DELETE FROM shares WHERE \(CheckRules.hasForeignToken);
       DELETE FROM one_time_links WHERE \(CheckRules.hasForeignToken);
-      DELETE FROM shares WHERE item NOT IN (SELECT id FROM items WHERE kind IN (1, 2));
-      DELETE FROM participants WHERE share NOT IN (SELECT item FROM shares) OR account NOT IN (SELECT id FROM accounts);
-      UPDATE accounts SET person = NULL WHERE person NOT IN (SELECT id FROM accounts);
+      """)
+    try mend(
+      "DELETE FROM shares WHERE item NOT IN (SELECT id FROM items WHERE kind IN (1, 2))",
+      telling: "shares, whose item is lost")
+    for (table, what) in [("participants", "participants"), ("access_requests", "requests for access")] {
+      try mend(
+        "DELETE FROM \(table) WHERE share NOT IN (SELECT item FROM shares) OR account NOT IN (SELECT id FROM accounts)",
+        telling: "\(what), whose share or account is lost")
+    }
+    try connection.execute(
+      """
       UPDATE participants SET name = NULL WHERE \(CheckRules.isNoName("name"));
       DELETE FROM past_names WHERE \(CheckRules.isNoName("name"));
       UPDATE participants SET role = 2 WHERE role = 1
@@ -642,10 +722,12 @@ struct Mending {
         SELECT s.item, coalesce(a.person, a.id), 1, 2, 2, s.since, s.since
         FROM shares s JOIN items t ON t.id = s.item JOIN accounts a ON a.id = t.owner WHERE true
         ON CONFLICT DO UPDATE SET role = 1, permission = 2, acceptance = 2;
-      DELETE FROM one_time_links
-      WHERE NOT EXISTS (SELECT 1 FROM participants p WHERE p.share = one_time_links.share AND account = inviter);
-      DELETE FROM access_requests WHERE account NOT IN (SELECT id FROM accounts) OR share NOT IN (SELECT item FROM shares);
       """)
+    try mend(
+      """
+      DELETE FROM one_time_links
+      WHERE NOT EXISTS (SELECT 1 FROM participants p WHERE p.share = one_time_links.share AND account = inviter)
+      """, telling: "one-time links, whose share or inviter is lost")
     let nested = try numbers(
       """
       WITH RECURSIVE above (item, ino) AS (
@@ -658,13 +740,16 @@ struct Mending {
   }
 
   private mutating func mendEvents() throws {
+    try mend(
+      "DELETE FROM events WHERE actor NOT IN (SELECT id FROM accounts) OR owner NOT IN (SELECT id FROM accounts)",
+      telling: "events, whose actor or owner is lost")
+    try mend(
+      "DELETE FROM webhooks WHERE account NOT IN (SELECT id FROM accounts)", telling: "webhooks, whose account is lost")
     try connection.execute(
       """
-      DELETE FROM events WHERE actor NOT IN (SELECT id FROM accounts) OR owner NOT IN (SELECT id FROM accounts)
-        OR length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+      DELETE FROM events WHERE length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
         OR sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0);
-      DELETE FROM webhooks WHERE account NOT IN (SELECT id FROM accounts) OR NOT json_valid(types) OR substr(types, 1, 1) <> '[';
-      UPDATE past_names SET actor = (SELECT min(id) FROM accounts) WHERE actor NOT IN (SELECT id FROM accounts);
+      DELETE FROM webhooks WHERE NOT json_valid(types) OR substr(types, 1, 1) <> '[';
       """)
   }
 }
