@@ -197,8 +197,9 @@ package final class SheafClient: Sendable {
   }
 
   /// - Parameter file: Absolute path of a file that does not exist.
-  package func backup(to file: String, progress: (Progress) -> Void) async throws {
-    let _: BackupRequest = try await job("/v1/backup", body: BackupRequest(file: file), progress: progress)
+  @discardableResult
+  package func backup(to file: String, progress: (Progress) -> Void) async throws -> BackupReport {
+    try await job("/v1/backup", body: BackupRequest(file: file), progress: progress)
   }
 
   /// Starts a job and reads its lines up to the result.

@@ -380,6 +380,21 @@ package struct LibraryCounts: Sendable, Codable {
   }
 }
 
+/// Contents of documents of which a hub has something that is not here.
+package struct ContentsAtHub: Hashable, Sendable, Codable {
+  /// Documents of which a version is not here as a whole.
+  package let documents: Int
+  /// The sizes of these versions.
+  package let bytes: Int64
+
+  package init(documents: Int, bytes: Int64) {
+    self.documents = documents
+    self.bytes = bytes
+  }
+
+  package static let none = ContentsAtHub(documents: 0, bytes: 0)
+}
+
 /// The findings of `sheaf check`.
 package struct CheckReport: Sendable, Codable {
   /// One line for each problem, naming the thing and the rule; empty for a sound library.
@@ -389,18 +404,24 @@ package struct CheckReport: Sendable, Codable {
   package var items: Int
   /// Documents of which something cannot be read, at most a hundred.
   package var damaged: [DamagedDocument]
+  /// What cannot be verified, since it is not here.
+  package var atHub: ContentsAtHub
 
-  package init(problems: [String], chunks: Int, versions: Int, items: Int, damaged: [DamagedDocument]) {
+  package init(
+    problems: [String], chunks: Int, versions: Int, items: Int, damaged: [DamagedDocument],
+    atHub: ContentsAtHub = .none
+  ) {
     self.problems = problems
     self.chunks = chunks
     self.versions = versions
     self.items = items
     self.damaged = damaged
+    self.atHub = atHub
   }
 
-  private enum CodingKeys: CodingKey { case problems, chunks, versions, items, damaged }
+  private enum CodingKeys: CodingKey { case problems, chunks, versions, items, damaged, atHub }
 
-  /// An older process does not tell which documents are damaged.
+  /// An older process does not tell which documents are damaged, and what is not here.
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
@@ -408,7 +429,31 @@ package struct CheckReport: Sendable, Codable {
       chunks: try container.decode(Int.self, forKey: .chunks),
       versions: try container.decode(Int.self, forKey: .versions),
       items: try container.decode(Int.self, forKey: .items),
-      damaged: try container.decodeIfPresent([DamagedDocument].self, forKey: .damaged) ?? [])
+      damaged: try container.decodeIfPresent([DamagedDocument].self, forKey: .damaged) ?? [],
+      atHub: try container.decodeIfPresent(ContentsAtHub.self, forKey: .atHub) ?? .none)
+  }
+}
+
+/// The copy that `sheaf backup` made.
+package struct BackupReport: Sendable, Codable {
+  /// Absolute path.
+  package let file: String
+  /// What is not in it.
+  package let atHub: ContentsAtHub
+
+  package init(file: String, atHub: ContentsAtHub) {
+    self.file = file
+    self.atHub = atHub
+  }
+
+  private enum CodingKeys: CodingKey { case file, atHub }
+
+  /// An older process tells the file alone.
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    self.init(
+      file: try container.decode(String.self, forKey: .file),
+      atHub: try container.decodeIfPresent(ContentsAtHub.self, forKey: .atHub) ?? .none)
   }
 }
 

@@ -101,7 +101,6 @@ extension LibraryAPI {
       }
       return try await job { progress in
         try library.backup(to: backup.file, progress: progress)
-        return backup
       }
     }
   }

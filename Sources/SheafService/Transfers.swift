@@ -6,6 +6,8 @@ import Synchronization
 extension LibraryAPI {
   /// Bytes of contents that are read at a time.
   private static let pieceLength = 1 << 20
+  /// Bytes of a line that are sent at a time.
+  private static let linePiece = 64 << 10
 
   /// Streams a version's bytes as they are read, no faster than the client takes them: nothing runs for a client that
   /// takes none.
@@ -57,7 +59,11 @@ extension LibraryAPI {
       var line = first
       do {
         while let value = line {
-          try await writer.write(ByteBuffer(jsonLine: value))
+          // A client that takes a long line slowly takes something all the time.
+          var text = try ByteBuffer(jsonLine: value)
+          while let piece = text.readSlice(length: min(text.readableBytes, Self.linePiece)), piece.readableBytes > 0 {
+            try await writer.write(piece)
+          }
           line = try await handoff.next()
         }
       } catch {

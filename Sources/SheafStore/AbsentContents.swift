@@ -45,6 +45,13 @@ extension StoreTransaction {
       """, account, id, limit, decode: AbsentContentsRow.init)
   }
 
+  /// How much of all accounts' documents is not here.
+  package func contentsAtHub() throws -> ContentsAtHub {
+    try first("SELECT count(DISTINCT item), CAST(total(size) AS INTEGER) FROM absent_contents") {
+      ContentsAtHub(documents: try $0[0], bytes: try $0[1])
+    } ?? .none
+  }
+
   package func insert(_ absent: AbsentContentsRow) throws {
     try run(
       "INSERT INTO absent_contents (\(Self.columns)) VALUES (?,?,?,?)", absent.id, absent.item, absent.version,

@@ -146,7 +146,8 @@ extension StoreTransaction {
     CheckReport(
       problems: problems, chunks: Int(chunks),
       versions: Int(try first("SELECT count(*) FROM versions") { try $0[0] as Int64 } ?? 0),
-      items: Int(try first("SELECT count(*) FROM items") { try $0[0] as Int64 } ?? 0), damaged: damaged)
+      items: Int(try first("SELECT count(*) FROM items") { try $0[0] as Int64 } ?? 0), damaged: damaged,
+      atHub: try contentsAtHub())
   }
 
   private static func problems(of bytes: [UInt8], hash: [UInt8], size: Int64) -> [String] {

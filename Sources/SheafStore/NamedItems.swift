@@ -9,9 +9,9 @@ package struct NamedItemRow: Sendable {
   package let isFolder: Bool
   /// Nil for fifos, sockets and device nodes.
   package let item: Int64?
-  /// The account that made the current version, or the item if it has none, and the time.
-  package let author: Int64
-  package let time: Timestamp
+  /// The account that made the current version, and the time; nil for what has none.
+  package let author: Int64?
+  package let time: Timestamp?
 }
 
 extension StoreTransaction {
@@ -19,8 +19,7 @@ extension StoreTransaction {
   package func namedItems(in parent: Int64, after last: NamedItemRow?, limit: Int) throws -> [NamedItemRow] {
     try all(
       """
-      SELECT e.hash, e.name, e.ino, i.mode & 61440 = 16384, i.item, coalesce(v.author, t.creator, i.owner),
-        coalesce(v.time, t.created, i.ctime)
+      SELECT e.hash, e.name, e.ino, i.mode & 61440 = 16384, i.item, v.author, v.time
       FROM entries e JOIN inodes i ON i.ino = e.ino LEFT JOIN items t ON t.id = i.item
         LEFT JOIN versions v ON v.item = t.id AND v.number = t.version
       WHERE e.parent = ? AND (e.hash, e.name) > (?, ?) ORDER BY e.hash, e.name LIMIT ?
@@ -28,7 +27,7 @@ extension StoreTransaction {
     ) {
       NamedItemRow(
         hash: try $0[0], name: try $0.name(1), ino: try $0[2], isFolder: try $0[3] as Int64 != 0, item: try $0[4],
-        author: try $0[5], time: Timestamp(nanoseconds: try $0[6]))
+        author: try $0[5], time: (try $0[6] as Int64?).map { Timestamp(nanoseconds: $0) })
     }
   }
 

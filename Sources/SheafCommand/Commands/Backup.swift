@@ -23,10 +23,14 @@ struct Backup: AsyncParsableCommand {
       throw SheafError(.invalid, subject: file.bytes.readable.printable, reason: "is empty or not UTF-8")
     }
     let location = try LibraryChoice.location(named: library.file)
-    try await LibraryConnection.with(location) { connection in
+    let report = try await LibraryConnection.with(location) { connection in
       try await ProgressLine.during("Copying") { try await connection.client.backup(to: path, progress: $0) }
     }
-    if output.json { return try JSON.write(BackupRequest(file: path)) }
+    if output.json { return try JSON.write(report) }
     try StandardOutput.line("Copied \(location.path.escapingControls) to \(path.escapingControls).")
+    guard report.atHub.documents > 0 else { return }
+    let (count, bytes) = (Format.count(report.atHub.documents, "document"), Format.size(report.atHub.bytes))
+    try StandardOutput.line(
+      "Contents of \(count) (\(bytes)) are at the hub only, and not in the copy. To fetch them: sheaf keep Documents")
   }
 }

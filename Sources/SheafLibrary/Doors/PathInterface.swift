@@ -121,6 +121,6 @@ package protocol PathInterface: AnyObject, Sendable {
   func compact(progress: (SheafModel.Progress) -> Void) throws -> CompactReport
   func counts() throws -> LibraryCounts
   func check(progress: (SheafModel.Progress) -> Void) throws -> CheckReport
-  func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws
+  @discardableResult func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws -> BackupReport
   var lockHolds: LockHolds { get }
 }

@@ -35,7 +35,7 @@ extension Library {
         try restorePlan(of: top, undoing: PersonalActions(person: $0, since: time, until: request.until), caller)
       }
       ?? restorePlan(of: top, at: time, caller)
-    let left = try plan.leftAlone.compactMap { action in try step(near: action, caller) }
+    let left = try plan.leftAlone.compactMap { action in try step(near: action, caller) } + trashElsewhere(of: top, path)
     if request.dryRun ?? false {
       let steps = try plan.actions.compactMap { action in try step(near: action, caller) }
       return FolderRestoration(time: time, before: nil, steps: steps + left)
@@ -93,6 +93,16 @@ extension Library {
     }
     let caller = try account(path.account).id
     return (inode.ino, .api(caller), try request.by.map { try person($0, for: caller) }, min(request.time, now))
+  }
+
+  /// What is left alone of a folder whose trash is its owner's, at another machine.
+  private func trashElsewhere(of top: Int64, _ path: ItemPath) throws -> [FolderRestoration.Step] {
+    try locked {
+      let owner = try inode(top).row.owner
+      guard accountTable[owner]?.elsewhere != nil else { return [] }
+      let handle = try handle(person(of: owner))
+      return [.init(.leave, "\(path)", reason: "what was deleted from it, \(handle) alone can bring back")]
+    }
   }
 
   // MARK: - Actions

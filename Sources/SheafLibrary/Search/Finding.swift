@@ -171,7 +171,8 @@ extension Library {
         if row.isFolder { walk.open.append((row.ino, nil)) }
         guard criteria.fits(row.name, item) else { continue }
         // A version of it may be meant, whoever made the current one.
-        guard criteria.request.versions ? !row.isFolder : criteria.fits(row.author, row.time) else { continue }
+        let fits = if let author = row.author, let time = row.time { criteria.fits(author, time) } else { true }
+        guard criteria.request.versions ? !row.isFolder : fits else { continue }
         places.append(.entry(parent: folder, name: row.name, ino: row.ino, item: item))
       }
     }
@@ -218,9 +219,11 @@ extension Library {
 
   /// The maker of an item without a version, and the time, as far as the caller may know them (rule 2).
   private func maker(of item: ItemRow, _ inode: Inode, _ caller: Caller) throws -> (Int64, Timestamp) {
-    guard isForeign(inode, caller), let share = try share(of: inode) else { return (item.creator, item.created) }
+    // What came from a hub may have been made by the account that stands for a share.
+    let creator = person(of: item.creator)
+    guard isForeign(inode, caller), let share = try share(of: inode) else { return (creator, item.created) }
     let entered = try entryTime(of: inode, in: share)
-    return item.created < entered ? (inode.row.owner, entered) : (item.creator, item.created)
+    return item.created < entered ? (person(of: inode.row.owner), entered) : (creator, item.created)
   }
 
   /// The versions of a document that are meant.

@@ -28,9 +28,11 @@ extension Library {
   ///
   /// - Throws: `noSpace` also where the library's own disk has no room for what was closed, which the copy would not
   ///   have.
-  package func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws {
+  @discardableResult
+  package func backup(to file: String, progress: (SheafModel.Progress) -> Void) throws -> BackupReport {
     try tryToCompleteSaves()
     try store.backup(to: file, progress: progress)
+    return BackupReport(file: file, atHub: try store.snapshot { try $0.contentsAtHub() })
   }
 
   /// How long operations held the lock since the library was opened.

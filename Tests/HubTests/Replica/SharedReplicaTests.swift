@@ -283,6 +283,13 @@ import Testing
         let known = machine.name == second.name ? "./plans" : "./d.md ./plans ./plans/b.md"
         #expect(past == ". ./a.md ./c.md " + known, "\(machine.name): \(past)")
       }
+      // A folder that was there before is its owner's, and what is in her trash she alone brings back.
+      let folders = try people.bob.succeed("find", "--by", HubPlace.handle, "--name", "plans").text
+      #expect(folders.contains("team/plans"), "\(folders)")
+      let left = try people.bob.succeed(
+        "restore", "Shared/\(HubPlace.handle)/team", "--time", time, "--dry-run"
+      ).text
+      #expect(left.contains("was deleted from it, \(HubPlace.handle) alone can bring back"), "\(left)")
       // Of what alice did herself nothing is undone, and nothing counts as made by the machine that came later.
       let hers = try second.succeed(
         "restore", "Documents", "--time", time, "--by", HubPlace.handle, "--dry-run"
