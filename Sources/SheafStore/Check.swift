@@ -199,8 +199,12 @@ extension StoreTransaction {
 
   /// The rules that SQL cannot express.
   private func checkNames(_ problems: inout [String]) throws {
-    problems += try all("SELECT key FROM settings WHERE \(CheckRules.isNoNumber)") { try $0[0] as String }
-      .map { "\(CheckRules.numberSetting): not so for \($0.printable)" }
+    for (rule, condition) in [
+      (CheckRules.numberSetting, CheckRules.isNoNumber), (CheckRules.textSetting, CheckRules.isNoText),
+    ] {
+      problems += try all("SELECT key FROM settings WHERE \(condition)") { try $0[0] as String }
+        .map { "\(rule): not so for \($0.printable)" }
+    }
     for handle in try all("SELECT handle FROM accounts", decode: { try $0[0] as String })
     where (try? AccountHandle(handle)) == nil {
       problems.append("\(CheckRules.handle): not so for \(handle.printable)")

@@ -1,3 +1,5 @@
+internal import SheafModel
+
 /// The consistency rules of docs/FORMAT.md that `sheaf check` verifies by queries. Each query finds the rows that break
 /// its rule.
 enum CheckRules {
@@ -6,9 +8,10 @@ enum CheckRules {
   static let entryHash = "an entry lies where its name puts it"
   static let handle = "an account's handle is one"
   static let numberSetting = "a setting that is to be a number is one"
+  static let textSetting = "a setting that is to be a text is one"
 
   /// Every rule by name: those of ``queries``, and those that SQL cannot express.
-  static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle, numberSetting]
+  static let names = queries.map(\.rule) + [library, hashKey, entryHash, handle, numberSetting, textSetting]
 
   static let queries: [(rule: String, sql: String)] =
     entries + inodes + items + versions + workingCopies + accounts + deleted + shares + events + replicas
@@ -34,11 +37,37 @@ enum CheckRules {
   static func isNoUser(_ column: String) -> String { "\(column) NOT BETWEEN 0 AND 4294967294" }
 
   /// The condition of a setting that is to be a number, and is none.
-  static let isNoNumber = """
-    typeof(value) <> 'integer' AND (key IN ('latestTime', 'hashKey', 'keepDeleted', 'keepVersions', 'thinned', 'created',
-      'clockDoubted', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'itemsBefore', 'cache')
-      OR key GLOB 'keepDeleted.*' OR key GLOB 'keepVersions.*')
-    """
+  static let isNoNumber = isNo(
+    "integer",
+    [
+      "latestTime", "hashKey", "keepDeleted", "keepVersions", "thinned", "created", "clockDoubted", "chunksPacked",
+      "chunksCompressed", "eventsBefore", "eventsTo", "itemsBefore", "cache", "purged", "change",
+    ],
+    each: [
+      "keepDeleted", "keepVersions", "returning", "syncLimit", "linkEnds", "declined", "movedByOthers", "rulesByOthers",
+      "transferOffer",
+    ])
+
+  /// The condition of a setting that is to be a text, and is none.
+  static let isNoText = isNo(
+    "text",
+    [
+      "library", "publicAddress", "formerAddresses", "defaultAccount", "rapidSaves", "searchContents", "mounts",
+      "readings", "transferring",
+    ], each: ["device", "wipe", "syncPaused"])
+
+  /// - Parameter prefixes: What settings of each account, item or inode begin with.
+  private static func isNo(_ type: String, _ keys: [String], each prefixes: [String]) -> String {
+    let some = prefixes.map { "key GLOB '\($0).*'" }
+    return "typeof(value) <> '\(type)' AND (key IN ('\(keys.joined(separator: "', '"))') OR "
+      + some.joined(separator: " OR ") + ")"
+  }
+
+  /// The condition of an event of no type that there is.
+  static let hasNoEventType = "type NOT IN ('\(EventType.allCases.map(\.rawValue).joined(separator: "', '"))')"
+
+  /// The condition of an inode with a size that has nothing of a size.
+  static let hasForeignSize = "size <> 0 AND mode & 61440 NOT IN (32768, 40960)"
 
   /// Whether no tree is on its way to another account: the owners that rows of it name may differ until then.
   private static let atRest = "NOT EXISTS (SELECT 1 FROM settings WHERE key = '\(OwnerChange.setting)')"
@@ -145,6 +174,10 @@ enum CheckRules {
       SELECT ino, mode FROM inodes WHERE (mode & 61440 = 40960) <> (target IS NOT NULL)
         OR target IS NOT NULL AND length(target) <> size
       """
+    ),
+    (
+      "what has neither contents nor a target has no size",
+      "SELECT ino, size FROM inodes WHERE \(hasForeignSize)"
     ),
     (
       "an inode's mode is a type and permission bits",
@@ -419,7 +452,11 @@ enum CheckRules {
     ),
     (
       "an event has a type",
-      "SELECT sequence, item FROM events WHERE length(type) = 0 OR instr(type, char(0)) > 0"
+      """
+      SELECT sequence, item FROM events WHERE \(hasNoEventType)
+      UNION ALL SELECT id, item FROM pending_events WHERE \(hasNoEventType)
+      UNION ALL SELECT id, item FROM waiting_events WHERE \(hasNoEventType)
+      """
     ),
     (
       "a former name is one, and somebody gave the next",

@@ -21,6 +21,7 @@ struct CheckTests {
   }
 
   private static let secondName = "INSERT INTO entries VALUES ($root, @ghost, CAST('ghost' AS BLOB), $a, 1, 0);"
+  private static let mention = "'sheaf.mention'"
   private static let oneMore = "UPDATE inodes SET nlink = nlink + 1 WHERE ino = $a;"
 
   static let damages: [Damage] = [
@@ -167,13 +168,13 @@ struct CheckTests {
       sql: "INSERT INTO settings VALUES ('eventsBefore', 1)"),
     Damage(
       rule: "an event that is still open is about an item",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"),
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"),
     Damage(
       rule: "an event that is still open has an actor, an owner, an id and a JSON object",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),
     Damage(
       rule: "an event that the hub does not have yet has an id and a JSON object",
-      sql: "INSERT INTO waiting_events VALUES (1, x'00', 'x', 0, 1, 1, #a, '{}', NULL, 0, NULL, 0)"),
+      sql: "INSERT INTO waiting_events VALUES (1, x'00', \(mention), 0, 1, 1, #a, '{}', NULL, 0, NULL, 0)"),
     Damage(
       rule: "a webhook is of an account and has a list of types",
       sql: "INSERT INTO webhooks VALUES (1, randomblob(16), 77, 'https://x', 'whsec_', '[]', 0)"),
@@ -183,7 +184,10 @@ struct CheckTests {
     Damage(
       rule: "a working copy's author is an account",
       sql: "INSERT INTO working_copies VALUES ($a, 77, 0, 1, x'0105')"),
-    Damage(rule: "an event has a type", sql: "UPDATE events SET type = '' WHERE sequence = 1"),
+    Damage(rule: "an event has a type", sql: "UPDATE events SET type = '-1' WHERE sequence = 1"),
+    Damage(
+      rule: "what has neither contents nor a target has no size", sql: "UPDATE inodes SET size = 1 WHERE ino = $root"),
+    Damage(rule: "a setting that is to be a text is one", sql: "INSERT OR REPLACE INTO settings VALUES ('mounts', 5)"),
     Damage(
       rule: "a former name is one, and somebody gave the next",
       sql: "INSERT INTO past_names VALUES ($root, CAST('a/b' AS BLOB), 1, #a, 0, 1)"),
@@ -191,7 +195,7 @@ struct CheckTests {
       rule: "a former name is of an item", sql: "INSERT INTO past_names VALUES ($root, x'41', 1, 9999, 0, 1)"),
     Damage(
       rule: "an event that the hub does not have yet has an actor and an owner",
-      sql: "INSERT INTO waiting_events VALUES (1, randomblob(16), 'x', 0, 1, 77, #a, '{}', NULL, 0, NULL, 0)"),
+      sql: "INSERT INTO waiting_events VALUES (1, randomblob(16), \(mention), 0, 1, 77, #a, '{}', NULL, 0, NULL, 0)"),
     Damage(
       rule: "a replica is of an account",
       sql: "INSERT INTO replicas (account, zone, seed) VALUES (77, randomblob(16), randomblob(16))"),
@@ -513,7 +517,7 @@ struct CheckTests {
     INSERT INTO working_copies VALUES ($a, 1, 0, 1, x'0105'); INSERT INTO past_names VALUES ($root, x'41', 1, #a, 0, 1);
     INSERT INTO one_time_links VALUES ('0123456789012345678901', #a, 1, 1, 0);
     INSERT INTO access_requests VALUES (#a, 2, 0, 0);
-    INSERT INTO pending_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{}', NULL, 0, NULL, 0, 0);
+    INSERT INTO pending_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, #a, '{}', NULL, 0, NULL, 0, 0);
     INSERT INTO webhooks VALUES (1, randomblob(16), 1, 'https://x', 'whsec_', '[]', 0);
     INSERT INTO replicas (account, zone, seed) VALUES (1, randomblob(16), randomblob(16));
     INSERT INTO replica_items (account, item) VALUES (1, randomblob(16));
@@ -526,7 +530,7 @@ struct CheckTests {
     INSERT INTO replica_events
       VALUES (9999, 1, randomblob(16), 1, randomblob(16), 'x', 0, randomblob(16), NULL, 0, 0, '{}');
     INSERT INTO replica_comments VALUES (1, randomblob(16), randomblob(16), 0, 'x');
-    INSERT INTO waiting_events VALUES (1, randomblob(16), 'x', 0, 1, 1, #a, '{}', NULL, 0, NULL, 0)
+    INSERT INTO waiting_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, #a, '{}', NULL, 0, NULL, 0)
     """
 
   /// Every reference to nothing is reported, and what is repaired has none and says what became of the row. Whoever adds

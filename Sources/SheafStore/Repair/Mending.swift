@@ -112,11 +112,13 @@ struct Mending {
   // MARK: - Settings and accounts
 
   private mutating func mendSettings() throws {
-    note(
-      try rows.all("SELECT key FROM settings WHERE \(CheckRules.isNoNumber) AND key <> 'hashKey'") {
-        (try $0[0] as String).printable
-      }, "is a setting that was no number, and is not set")
-    try connection.execute("DELETE FROM settings WHERE \(CheckRules.isNoNumber)")
+    for (kind, condition) in [("number", CheckRules.isNoNumber), ("text", CheckRules.isNoText)] {
+      note(
+        try rows.all("SELECT key FROM settings WHERE \(condition) AND key NOT IN ('hashKey', 'library')") {
+          (try $0[0] as String).printable
+        }, "is a setting that was no \(kind), and is not set")
+      try connection.execute("DELETE FROM settings WHERE \(condition)")
+    }
     let id = try rows.first("SELECT value FROM settings WHERE key = 'library' AND typeof(value) = 'text'") {
       try $0[0] as String
     }
@@ -276,6 +278,7 @@ struct Mending {
     try mend(
       "UPDATE inodes SET mode = mode & 65535 WHERE \(CheckRules.hasForeignMode)",
       telling: "files and folders, whose mode has bits that no mode has, and has lost them")
+    try connection.execute("UPDATE inodes SET size = 0 WHERE \(CheckRules.hasForeignSize)")
     for (column, own) in [("uid", getuid()), ("gid", getgid())] {
       let isNone = CheckRules.isNoUser(column)
       try mend(
@@ -743,6 +746,7 @@ struct Mending {
     try mend(
       "DELETE FROM events WHERE actor NOT IN (SELECT id FROM accounts) OR owner NOT IN (SELECT id FROM accounts)",
       telling: "events, whose actor or owner is lost")
+    try mend("DELETE FROM events WHERE \(CheckRules.hasNoEventType)", telling: "events, whose type is none")
     try mend(
       "DELETE FROM webhooks WHERE account NOT IN (SELECT id FROM accounts)", telling: "webhooks, whose account is lost")
     try connection.execute(
