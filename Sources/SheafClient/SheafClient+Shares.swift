@@ -114,4 +114,11 @@ extension SheafClient {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/accept", query: query, body: LinkRequest(url: url))
   }
+  /// Declines an invitation by its link, or takes a request for access back.
+  ///
+  /// - Parameter account: As of ``accept(_:as:)``.
+  package func decline(_ url: String, as account: AccountHandle?) async throws -> DeclinedLink {
+    let query = ItemAddress(account: account, path: nil).query
+    return try await transport.fetch(.post, "/v1/links/decline", query: query, body: LinkRequest(url: url))
+  }
 }

@@ -113,6 +113,11 @@ extension DeviceClient {
     return answer
   }
 
+  /// Takes back that the account asked for access by a link.
+  package func withdraw(_ url: String) async throws {
+    try await perform(HubRequest(posting: ShareLink(url: url), to: "/v1/withdrawals"))
+  }
+
   // MARK: - Items that go to another account
 
   /// Offers an item of the account to another one.

@@ -163,7 +163,8 @@ struct HubSharing: Sendable {
       _ = try await client(of: share).share(share)
       throw SheafError(
         .notFound, subject: "\(handle)", reason: "has no account at \(failure.hub)",
-        advice: "give them a link with: sheaf invite PATH --one-time")
+        advice: "people need an account there to take part; one whose handle you do not know joins by: "
+          + "sheaf invite PATH --one-time")
     }
   }
 
@@ -295,6 +296,23 @@ struct HubSharing: Sendable {
       return AcceptResult(
         path: path, title: offer.title, owner: owner, permission: answer.permission?.local, requested: false,
         warnings: [Lookalikes.warning(of: offer.title, called: "the title \"\(offer.title)\"")].compactMap { $0 })
+    }
+  }
+
+  /// Declines an invitation, or takes a request for access back.
+  func decline(_ url: String) async throws -> DeclinedLink {
+    try await askedOfLink {
+      guard let entry = try await client.inbox().entries.first(where: { $0.offer?.url == url }) else {
+        try await client.withdraw(url)
+        return DeclinedLink(declined: .request, title: nil)
+      }
+      guard entry.acceptance == .pending else {
+        let path = try await shares.call { library, number in try library.sharePath(entry.share, for: number) }
+        throw DeclinedLink.takesPart(at: path)
+      }
+      try await client(of: entry.share).removeParticipant(shares.own.account, of: entry.share)
+      try await shares.refresh()
+      return DeclinedLink(declined: .invitation, title: entry.offer?.title)
     }
   }
 

@@ -69,6 +69,10 @@ extension LibraryConnections {
     try await sharing(link: url, account)?.accept(url)
   }
 
+  package func decline(_ url: String, as account: AccountHandle) async throws -> DeclinedLink? {
+    try await sharing(link: url, account)?.decline(url)
+  }
+
   /// The hub of an account, if a link is one of that hub, or of another one whose share the account was invited to.
   private func sharing(link url: String, _ account: AccountHandle) async throws -> HubSharing? {
     guard case .address(let address) = try ShareURL(url).place, let shares = try connected(account) else { return nil }

@@ -19,6 +19,7 @@ package protocol ShareController: Sendable {
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws -> Bool
   func inspect(_ url: String, as account: AccountHandle) async throws -> ShareOffer?
   func accept(_ url: String, as account: AccountHandle) async throws -> AcceptResult?
+  func decline(_ url: String, as account: AccountHandle) async throws -> DeclinedLink?
 
   func offerTransfer(_ path: ItemPath, to handle: AccountHandle) async throws -> TransferOffer?
   func withdrawTransfer(_ path: ItemPath) async throws -> Bool

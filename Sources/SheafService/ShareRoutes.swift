@@ -147,7 +147,7 @@ extension LibraryAPI {
     }
   }
 
-  /// Inspecting a share URL, and joining by it. The URL is in the body, so that no log of requests has it.
+  /// Inspecting a share URL, joining by it, and declining what it offers. The URL is in the body, so that no log of requests has it.
   func addLinkRoutes(to routes: Routes) {
     routes.post("inspect") { request, _ in
       let account = try await account(try request.address().account)
@@ -160,6 +160,12 @@ extension LibraryAPI {
       let url = try await request.decoded(as: LinkRequest.self).url
       if let accepted = try await connections?.accept(url, as: account) { return try Response.json(accepted) }
       return try Response.json(try await call { try $0.accept(url, as: account) })
+    }
+    routes.post("decline") { request, _ in
+      let account = try await account(try request.address().account)
+      let url = try await request.decoded(as: LinkRequest.self).url
+      if let declined = try await connections?.decline(url, as: account) { return try Response.json(declined) }
+      return try Response.json(try await call { try $0.decline(url, as: account) })
     }
   }
 }

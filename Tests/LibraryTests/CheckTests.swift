@@ -168,7 +168,8 @@ struct CheckTests {
       sql: "INSERT INTO settings VALUES ('eventsBefore', 1)"),
     Damage(
       rule: "an event that is still open is about an item",
-      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"),
+      sql: "INSERT INTO pending_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, 9999, '{}', NULL, 0, NULL, 0, 0)"
+    ),
     Damage(
       rule: "an event that is still open has an actor, an owner, an id and a JSON object",
       sql: "INSERT INTO pending_events VALUES (1, randomblob(16), \(mention), 0, 1, 1, #a, '{', NULL, 0, NULL, 0, 0)"),

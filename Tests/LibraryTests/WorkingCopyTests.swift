@@ -169,7 +169,8 @@ struct WorkingCopyTests {
           switch Int.random(in: 0..<3, using: &random) {
           case 0: try copy.spill(to: file, from: storage)
           case 1:
-            let (content, part) = try copy.stored(first: extent / 10, runs: Int.random(in: 1...40, using: &random), in: storage)
+            let (content, part) = try copy.stored(
+              first: extent / 10, runs: Int.random(in: 1...40, using: &random), in: storage)
             copy.adopt(content, of: part)
           default:
             // Stored, and gone on with.

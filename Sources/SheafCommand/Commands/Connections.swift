@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import SheafClient
 import SheafModel
+import SheafMount
 import SheafReplication
 
 struct Connect: AsyncParsableCommand {
@@ -324,7 +325,8 @@ struct DeviceCommand: AsyncParsableCommand {
 
 /// The account that a command about a connection is about.
 enum ConnectedAccount {
-  /// - Parameter named: The account of `--as`; otherwise the one that is connected.
+  /// - Parameter named: The account of `--as`; otherwise the one that is connected, or of several the one in whose mount
+  ///   the command runs.
   /// - Throws: ``SheafError``: `notFound` where none is connected, `invalid` where several are.
   static func find(_ client: SheafClient, _ named: AccountHandle?) async throws -> AccountHandle {
     if let named { return named }
@@ -335,11 +337,20 @@ enum ConnectedAccount {
         advice: "sheaf connect LINK, with a link from the hub's administrator or from another device")
     }
     guard connected.count == 1 else {
+      if let here = try await mounted(client), connected.contains(here) { return here }
       throw SheafError(
         .invalid, subject: "library", reason: "has \(connected.count) connected accounts",
         advice: "name one: --as \(first)")
     }
     return first
+  }
+
+  /// The account of the mount that the working directory is in.
+  private static func mounted(_ client: SheafClient) async throws -> AccountHandle? {
+    guard let here = try? SystemPath.workingDirectory(), let mount = try? MountTable.current().entry(containing: here),
+      mount.isSheaf
+    else { return nil }
+    return try await client.mounts().first { $0.mountpoint == mount.mountpoint.readable }?.account
   }
 
   /// The hub of a connection, for people.

@@ -171,25 +171,40 @@ struct Unshare: AsyncParsableCommand {
 
 struct Leave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Leave what someone shares with you.",
+    abstract: "Leave what someone shares with you, or decline an invitation.",
     discussion: """
-      Deletes nothing: it only goes from your Shared folder. `rmdir` of the entry there does the same.
+      Deletes nothing: it only goes from your Shared folder. `rmdir` of the entry there does the same. With the link of \
+      an invitation it declines that; with a link by which you asked for access it takes the request back.
 
-      Example:
+      Examples:
         sheaf leave ~/Sheaf/Shared/alice@example.com/plans
+        sheaf leave sheaf://5f0c…/s/tK3… --as bob@example.com
       """)
 
-  @Argument(help: "The entry below Shared/OWNER.")
+  @Argument(help: "The entry below Shared/OWNER, or a share URL.")
   var path: PathArgument
 
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
+    if let url = String(validating: path.bytes, as: UTF8.self), url.contains("://") { return try await decline(url) }
     try await ItemTarget.with(path, library, changing: true) { target in
       try await target.client.leave(target.address)
       if output.json { return try JSON.write(ItemOutput(path: target.name)) }
       try StandardOutput.line("Left \(target.name); nothing of it was deleted.".escapingControls)
+    }
+  }
+
+  private func decline(_ url: String) async throws {
+    let declined = try await ItemTarget.with(optional: nil, library, changing: true) {
+      try await $0.client.decline(url, as: $0.address.account)
+    }
+    if output.json { return try JSON.write(ItemOutput(path: url)) }
+    switch declined.declined {
+    case .invitation:
+      try StandardOutput.line("Declined the invitation to \((declined.title ?? "it").escapingControls).")
+    case .request: try StandardOutput.line("Took the request for access back.")
     }
   }
 }

@@ -43,7 +43,7 @@ struct Unmount: AsyncParsableCommand {
     // Otherwise this process would itself be using the mount.
     chdir("/")
     guard let entry = try MountTable.current().entry(at: Array(place.path.utf8)) else {
-      if try await forget(place, of: try LibraryChoice.location(named: library.file)) { return }
+      if try await forget(place, of: try expected ?? LibraryChoice.location(named: nil)) { return }
       throw SheafError(
         .notFound, subject: place.path, reason: "is not mounted",
         advice: "see what is with: sheaf status; what another library remembers goes with: "

@@ -37,6 +37,7 @@ extension HubRoutes {
       ])
     addPeopleRoutes(to: routes)
     addJoiningRoutes(to: routes)
+    addWithdrawalRoute(to: routes)
     add(
       "v1/inbox", to: routes,
       [
@@ -158,6 +159,21 @@ extension HubRoutes {
           guard let member else { return try .json(ShareAcceptance(requested: true)) }
           return try .json(
             ShareAcceptance(requested: false, share: share, permission: member.permission.wire))
+        }
+      ])
+  }
+
+  /// Taking back that access was asked for.
+  private func addWithdrawalRoute(to routes: some RouterMethods<HubContext>) {
+    let sharing = hub.sharing
+    add(
+      "v1/withdrawals", to: routes,
+      [
+        .post: { request, context in
+          let caller = try context.requireCaller()
+          let link = try token(try await request.json(ShareLink.self, upTo: Self.smallBody))
+          try await sharing.withdraw(link, by: caller.person)
+          return Response(status: .noContent)
         }
       ])
   }

@@ -346,6 +346,12 @@ struct HubShare: Hashable, Sendable {
     }
   }
 
+  /// Takes back that somebody asked for access.
+  mutating func withdraw(by zone: String) throws {
+    guard isActive, asking[zone]?.state == .asked else { throw Self.nothing }
+    asking[zone] = nil
+  }
+
   /// Makes a one-time link.
   mutating func invite(
     by zone: String, permission: SharePermission?, at now: Timestamp

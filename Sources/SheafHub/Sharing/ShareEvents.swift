@@ -6,6 +6,8 @@ import SheafWire
 struct ShareAction: Sendable {
   let actor: Person
   let time: Timestamp
+  /// Whether the log of the share goes next, so that its members hear of this in their own.
+  var isLast = false
 
   /// The event of a change, with the item that is shared.
   func pending(_ event: ShareEvents.Change, _ share: HubShare, _ rows: inout ShareRows) throws -> PendingEvent {
@@ -43,7 +45,7 @@ enum ShareEvents {
 
   static func events(of share: HubShare, since before: HubShare?) -> [Change] {
     let wasActive = before?.isActive ?? false
-    if !share.isActive { return wasActive ? [Change(type: .shareStopped)] : [] }
+    if !share.isActive { return wasActive ? [Change(type: .shareStopped)] + turnedDown(share, before) : [] }
     var changes: [Change] = []
     if !wasActive {
       changes.append(Change(type: .shareCreated, account: share.owner?.person.zone))
@@ -86,6 +88,17 @@ enum ShareEvents {
     }
   }
 
+  /// The answer to those who still asked when the share ended.
+  private static func turnedDown(_ share: HubShare, _ before: HubShare?) -> [Change] {
+    (before?.asking ?? [:]).sorted { $0.key < $1.key }.compactMap { account, asking in
+      guard asking.state == .asked else { return nil }
+      let member = Member(
+        person: asking.person, role: .privateUser, permission: share.permission, acceptance: .removed,
+        since: asking.time)
+      return change(.accessDeclined, account, member, acceptance: .removed)
+    }
+  }
+
   private static func change(
     _ type: EventType, _ account: String, _ member: Member, acceptance: Acceptance
   ) -> Change {
@@ -105,9 +118,10 @@ enum ShareEvents {
 }
 
 extension OutsiderNews {
+  /// - Parameter isHeard: Whether it is told in any case.
   /// - Returns: nil for a change that is told in the log of the share alone.
-  init?(_ change: ShareEvents.Change, _ share: HubShare, _ action: ShareAction) {
-    guard let participant = change.participant, change.type == .accessDeclined || change.isInvitation,
+  init?(_ change: ShareEvents.Change, _ share: HubShare, _ action: ShareAction, isHeard: Bool = false) {
+    guard let participant = change.participant, isHeard || change.type == .accessDeclined || change.isInvitation,
       let handle = try? AccountHandle(action.actor.handle)
     else { return nil }
     type = change.type
@@ -116,6 +130,18 @@ extension OutsiderNews {
     title = share.title
     kind = share.kind
     time = action.time.nanoseconds
+  }
+
+  /// What members hear of a share that ends with all of its owner's account.
+  static func ending(_ share: HubShare, _ before: HubShare?, _ action: ShareAction) -> [String: OutsiderNews] {
+    guard action.isLast, let before, before.isActive, !share.isActive else { return [:] }
+    return before.members.filter { $0.value.role != .owner && $0.value.acceptance == .accepted }.compactMapValues {
+      let participant = EventDetails.Participant(
+        handle: $0.person.handle, name: $0.person.name ?? $0.person.handle, role: $0.role.rawValue,
+        permission: $0.permission.rawValue, acceptance: Acceptance.removed.rawValue)
+      return OutsiderNews(
+        ShareEvents.Change(type: .shareStopped, participant: participant), before, action, isHeard: true)
+    }
   }
 
   /// The event, whose item has the id of the share: outsiders learn no other one.

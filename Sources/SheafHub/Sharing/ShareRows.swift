@@ -169,7 +169,7 @@ struct ShareRows {
       events.compactMap { event in
         OutsiderNews(event, share, action).flatMap { news in event.account.map { ($0, news) } }
       }
-    ) { $1 }
+    ) { $1 }.merging(OutsiderNews.ending(share, before, action)) { $1 }
     try tell(share, before, revision, owner, news)
   }
 

@@ -94,10 +94,13 @@ struct Sharing: Sendable {
   }
 
   /// The same, of a share that is in this zone.
+  ///
+  /// - Parameter isLast: Whether the zone goes with it, and its logs.
   func change<Value: Sendable>(
-    _ id: WireID, in zone: String, by actor: Person, _ body: @escaping @Sendable (inout HubShare) throws -> Value
+    _ id: WireID, in zone: String, by actor: Person, isLast: Bool = false,
+    _ body: @escaping @Sendable (inout HubShare) throws -> Value
   ) async throws -> Value {
-    let action = ShareAction(actor: actor, time: clock.now)
+    let action = ShareAction(actor: actor, time: clock.now, isLast: isLast)
     let value = try await database.write { connection in
       var head: ZoneHead
       do {
@@ -244,6 +247,12 @@ struct Sharing: Sendable {
     return (offer.share.id, member)
   }
 
+  /// Takes back that an account asked for access by a link.
+  func withdraw(_ link: ShareToken, by caller: Person) async throws {
+    guard let offer = try await offer(link) else { throw HubShare.nothing }
+    try await change(offer.share.id, in: offer.owner.zone, by: caller) { try $0.withdraw(by: caller.zone) }
+  }
+
   // MARK: - Accounts that go
 
   /// Ends what an account shares, and its part in what others share.
@@ -253,7 +262,7 @@ struct Sharing: Sendable {
       return (try rows.ids(activeOnly: true), try rows.owner())
     }
     guard let account else { return }
-    for share in own { try await change(share, in: zone, by: account) { try $0.stop(by: zone) } }
+    for share in own { try await change(share, in: zone, by: account, isLast: true) { try $0.stop(by: zone) } }
     var last: WireID?
     while true {
       let page = try await inboxes.page(after: last, limit: 100, of: zone).entries

@@ -90,6 +90,7 @@ package protocol PathInterface: AnyObject, Sendable {
   func setParticipant(_ path: ItemPath, _ change: ParticipantChange) throws -> Participant
   func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) throws
   func leave(_ path: ItemPath) throws
+  func decline(_ url: String, as handle: AccountHandle) throws -> DeclinedLink
   func share(_ path: ItemPath, _ change: ShareChange) throws -> Share
   func unshare(_ path: ItemPath) throws
   func share(of path: ItemPath) throws -> Share?

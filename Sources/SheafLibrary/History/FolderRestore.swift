@@ -35,7 +35,8 @@ extension Library {
         try restorePlan(of: top, undoing: PersonalActions(person: $0, since: time, until: request.until), caller)
       }
       ?? restorePlan(of: top, at: time, caller)
-    let left = try plan.leftAlone.compactMap { action in try step(near: action, caller) } + trashElsewhere(of: top, path)
+    let left =
+      try plan.leftAlone.compactMap { action in try step(near: action, caller) } + trashElsewhere(of: top, path)
     if request.dryRun ?? false {
       let steps = try plan.actions.compactMap { action in try step(near: action, caller) }
       return FolderRestoration(time: time, before: nil, steps: steps + left)
@@ -99,9 +100,10 @@ extension Library {
   private func trashElsewhere(of top: Int64, _ path: ItemPath) throws -> [FolderRestoration.Step] {
     try locked {
       let owner = try inode(top).row.owner
-      guard accountTable[owner]?.elsewhere != nil else { return [] }
-      let handle = try handle(person(of: owner))
-      return [.init(.leave, "\(path)", reason: "what was deleted from it, \(handle) alone can bring back")]
+      let person = person(of: owner)
+      // The account that stands for a share is nobody's.
+      guard person != owner else { return [] }
+      return [.init(.leave, "\(path)", reason: "what was deleted from it, \(try handle(person)) alone can bring back")]
     }
   }
 

@@ -20,7 +20,13 @@ extension Library {
   package func check(_ request: SharingRequest, at path: ItemPath) throws {
     try locked {
       let actor = try account(path.account).id
-      guard let share = try share(of: resolve(path)), let member = share.member(actor) else { return }
+      let inode = try resolve(path)
+      if case .change = request, let item = try item(of: inode), item.isQuiet, !inode.isFolder {
+        throw SheafError(
+          .notPermitted, subject: "\(path)", reason: "is ignored, or a temporary file, and such files stay on this machine",
+          advice: "rename it, or share the folder it is in")
+      }
+      guard let share = try share(of: inode), let member = share.member(actor) else { return }
       switch request {
       case .change(let change):
         if change.changesShare { try require(.changeShare, in: share, actor, path) }

@@ -85,6 +85,48 @@ extension Library {
     }
   }
 
+  /// Declines an invitation, or takes a request for access back.
+  ///
+  /// - Throws: `notFound` for a link by which the account is not invited and does not ask; `invalid` for one of a share
+  ///   in which it takes part.
+  package func decline(_ url: String, as handle: AccountHandle) throws -> DeclinedLink {
+    try locked {
+      let account = try account(handle).id
+      let url = try ShareURL(url)
+      guard try isOwn(url.place) else { throw Self.otherLibrary }
+      guard var share = shares.active(url.token), share.row.url == nil, let inode = try sharedInode(share.row.item)
+      else { throw Self.noLink }
+      switch share.participants[account]?.acceptance {
+      case .accepted: throw DeclinedLink.takesPart(at: try mountPath(inode, for: account))
+      case .pending:
+        guard var invited = share.participants[account] else { throw Self.noLink }
+        try makeChange(.share) { change in
+          invited.acceptance = .removed
+          // A stranger from here on.
+          invited.role = .publicUser
+          invited.since = change.time
+          share.participants[account] = invited
+          try logShareEvent(.memberRemoved, share, inode, participant: invited, actor: account, change)
+          try update(share, change)
+        }
+        return DeclinedLink(declined: .invitation, title: share.row.title)
+      case .removed, nil:
+        let asks = try read { try $0.accessRequests(share.row.item) }
+          .contains { $0.account == account && !$0.isBlocked }
+        guard asks else { throw Self.noLink }
+        try makeChange(.share) { try $0.rows.deleteAccessRequest(share.row.item, account) }
+        return DeclinedLink(declined: .request, title: nil)
+      }
+    }
+  }
+
+  /// Turns those down who still ask for access when a share ends.
+  func turnDown(_ share: ShareBook.Entry, _ inode: Inode, actor: Int64, _ change: Change) throws {
+    for request in try change.rows.accessRequests(share.row.item) where !request.isBlocked {
+      try tellDeclined(request.account, share, inode, actor: actor, change)
+    }
+  }
+
   /// A person who asks for access, as the participant that they would be.
   private func asking(_ account: Int64, _ share: ShareBook.Entry) -> ParticipantRow {
     ParticipantRow(

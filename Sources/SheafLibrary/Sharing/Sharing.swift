@@ -239,6 +239,7 @@ extension Library {
       participant.since = time
       share.participants[account] = participant
     }
+    try turnDown(share, inode, actor: actor, change)
     try change.rows.endInvitations(of: share.row.item)
     try update(share, change)
   }

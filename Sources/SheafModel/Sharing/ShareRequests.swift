@@ -67,3 +67,31 @@ package struct RequestAnswer: Hashable, Sendable, Codable {
     self.permission = permission
   }
 }
+
+/// What became of a link that was declined.
+package struct DeclinedLink: Hashable, Sendable, Codable {
+  package enum Kind: String, Sendable, Codable {
+    /// An invitation, which nobody can accept any more.
+    case invitation
+    /// A request for access, which was taken back.
+    case request
+  }
+
+  package let declined: Kind
+  /// Of the share; nil for a request: whoever asked knows nothing of it.
+  @OrNull package var title: String?
+
+  package init(declined: Kind, title: String?) {
+    self.declined = declined
+    self.title = title
+  }
+
+  /// The failure for somebody who takes part already.
+  ///
+  /// - Parameter path: Of the entry; nil where it is not here yet.
+  package static func takesPart(at path: String?) -> SheafError {
+    SheafError(
+      .invalid, subject: "the link", reason: "is of something in which you take part",
+      advice: "leave it with: sheaf leave \(path?.shellWord ?? "PATH")")
+  }
+}

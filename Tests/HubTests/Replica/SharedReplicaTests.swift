@@ -178,6 +178,30 @@ import Testing
     }
   }
 
+  @Test func bobDeclinesAndTakesBackByTheLink() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir plans asked")
+      try people.share("plans", can: "edit")
+      try people.bob.wait()
+      let url = try people.url("plans")
+      #expect(try people.bob.succeed("leave", url).text == "Declined the invitation to plans.")
+      #expect(try !people.bob.succeed("shares").text.contains("plans"))
+      let late = try people.bob.sheaf("accept", url)
+      #expect(late.status != 0, "\(late)")
+      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
+      let asked = try people.url("asked")
+      _ = try people.bob.succeed("accept", asked)
+      #expect(try people.alice.succeed("requests").text.contains(Self.bob))
+      #expect(try people.bob.succeed("leave", asked).text == "Took the request for access back.")
+      #expect(try !people.alice.succeed("requests").text.contains(Self.bob))
+      _ = try people.bob.succeed("accept", asked)
+      _ = try people.alice.succeed("unshare", "Documents/asked", "--yes")
+      try people.settle()
+      let notices = try people.bob.succeed("notices").text
+      #expect(notices.contains("declined your request for access to asked"), "\(notices)")
+    }
+  }
+
   /// What was saved in a document that the hub does not have yet, since a program has it open, is from before as well.
   @Test func aShareWaitsForADocumentThatIsStillOpen() throws {
     try withPeople { people in

@@ -183,6 +183,34 @@ import Testing
   }
 
   @Test(arguments: StoreEngine.available)
+  func whoAsksTakesThatBackOrIsTurnedDownAtTheEnd(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob) = (story.people[0], story.people[1])
+      let share = try await story.sharing.share(story.folder, ShareSettings(allowRequests: true), by: alice)
+      func requests() async throws -> Int {
+        try await story.sharing.share(share.id, for: alice).requests(for: alice.zone).count
+      }
+      #expect(try await problem { try await story.sharing.withdraw(share.token, by: bob) } == .notFound)
+      for _ in 0..<2 {
+        #expect(try await story.sharing.accept(share.token, by: bob).member == nil)
+        #expect(try await requests() == 1)
+        try await story.sharing.withdraw(share.token, by: bob)
+        #expect(try await requests() == 0)
+      }
+      _ = try await story.sharing.accept(share.token, by: bob)
+      try await story.sharing.change(share.id, by: alice) { try $0.stop(by: alice.zone) }
+      let told = try await story.hub.hub.events.page(after: .number(0), limit: 100, of: bob.zone).events
+      #expect(told.map(\.type) == [.accessDeclined])
+      // Once it is shared anew, he may ask at once.
+      _ = try await story.sharing.share(story.folder, ShareSettings(allowRequests: true), by: alice)
+      _ = try await story.sharing.accept(share.token, by: bob)
+      #expect(try await requests() == 1)
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
   func anAccountThatGoesEndsItsShares(_ engine: StoreEngine) async throws {
     try await engine.withDatabase { database in
       let story = try await Story(database)
@@ -196,6 +224,9 @@ import Testing
       #expect(Set(try await story.sharing.share(share.id, for: alice).members.keys) == [alice.zone, bob.zone])
       try await story.hub.hub.removeAccount(zone: alice.zone)
       #expect(try await story.inbox(bob).map(\.acceptance) == [.removed])
+      // The log of the share went with it, so his own tells.
+      let told = try await story.hub.hub.events.page(after: .number(0), limit: 100, of: bob.zone).events
+      #expect(told.last?.type == .shareStopped && told.last?.data.actor.handle.description == alice.handle)
       #expect(try await problem { _ = try await story.sharing.share(share.id, for: bob) } == .notFound)
       #expect(try await problem { _ = try await story.sharing.accept(share.token, by: bob) } == .notFound)
       let left = try await database.read { connection in

@@ -1,0 +1,68 @@
+import SheafModel
+import Testing
+
+@testable import SheafLibrary
+
+/// Invitations that are declined, requests that are taken back, and what becomes of both when a share ends.
+struct DecliningTests {
+  private let item = "Documents/plans"
+
+  /// Runs a story in which people may ask for access to alice's folder by its link.
+  private func shared(_ body: (People, String) throws -> Void) throws {
+    try People.story { people in
+      let url = try people.as(.alice) { (alice) throws in
+        try alice.mkdir(item)
+        return try alice.share(item) { $0.allowRequests = true }.url
+      }
+      try body(people, url)
+    }
+  }
+
+  private func decline(_ url: String, _ person: People.Name, _ people: People) throws -> DeclinedLink {
+    try people.library.decline(url, as: person.handle)
+  }
+
+  @Test func anInvitationIsDeclined() throws {
+    try shared { people, url in
+      try people.as(.alice) { try $0.add(item, .bob, .readWrite) }
+      #expect(try people.library.shares(of: People.Name.bob.handle).invitations.count == 1)
+      #expect(try decline(url, .bob, people) == DeclinedLink(declined: .invitation, title: "plans"))
+      #expect(try people.library.shares(of: People.Name.bob.handle).invitations.isEmpty)
+      expect(.notFound) { _ = try decline(url, .bob, people) }
+      // He can ask, be invited again, and then takes part; what he takes part in he leaves by its path.
+      try people.as(.alice) { try $0.add(item, .bob, .readOnly) }
+      try people.as(.bob) { _ = try $0.accept(url) }
+      expect(.invalid) { _ = try decline(url, .bob, people) }
+      expect(.invalid) { _ = try decline(url, .alice, people) }
+    }
+  }
+
+  @Test func aRequestIsTakenBack() throws {
+    try shared { people, url in
+      let path = try people.as(.alice) { try $0.path(item) }
+      expect(.notFound) { _ = try decline(url, .dan, people) }
+      try people.as(.dan) { _ = try $0.accept(url) }
+      #expect(try people.library.accessRequests(path).map(\.handle) == [People.Name.dan.handle])
+      #expect(try decline(url, .dan, people).declined == .request)
+      #expect(try people.library.accessRequests(path).isEmpty)
+      expect(.notFound) { _ = try decline(url, .dan, people) }
+      // Nobody who is blocked learns or changes anything.
+      try people.library.answer(path, .init(handle: People.Name.dan.handle, answer: .block))
+      expect(.notFound) { _ = try decline(url, .dan, people) }
+      #expect(try people.library.accessRequests(path).map(\.blocked) == [true])
+    }
+  }
+
+  @Test func whoStillAsksIsTurnedDownWhenTheShareEnds() throws {
+    try shared { people, url in
+      try people.as(.dan) { _ = try $0.accept(url) }
+      try people.as(.alice) { try $0.library.unshare($0.path(item)) }
+      let told = try people.library.events(after: 0, limit: 100, for: People.Name.dan.handle).events
+      #expect(told.last?.type == .accessDeclined)
+      // Once it is shared anew, they may ask at once.
+      try people.as(.alice) { try $0.share(item) { $0.allowRequests = true } }
+      try people.as(.dan) { _ = try $0.accept(url) }
+      #expect(try people.as(.alice) { try $0.library.accessRequests($0.path(item)).count } == 1)
+    }
+  }
+}
