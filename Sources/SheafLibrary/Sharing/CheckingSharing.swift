@@ -23,7 +23,8 @@ extension Library {
       let inode = try resolve(path)
       if case .change = request, let item = try item(of: inode), item.isQuiet, !inode.isFolder {
         throw SheafError(
-          .notPermitted, subject: "\(path)", reason: "is ignored, or a temporary file, and such files stay on this machine",
+          .notPermitted, subject: "\(path)",
+          reason: "is ignored, or a temporary file, and such files stay on this machine",
           advice: "rename it, or share the folder it is in")
       }
       guard let share = try share(of: inode), let member = share.member(actor) else { return }
