@@ -71,6 +71,7 @@ package struct Hub: Sendable {
   /// Removes an account with everything in its zone, for good. First its shares end, and its part in the shares of
   /// others.
   package func removeAccount(zone: String) async throws {
+    try await transfers.settle(zone)
     try await sharing.withdraw(zone)
     try await accounts.remove(zone: zone)
   }

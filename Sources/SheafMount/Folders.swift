@@ -140,9 +140,12 @@ extension AccountFileSystem {
         // Of entries that share a cookie only the last moves it on, so that none is skipped when the buffer ends.
         let isLast = index + 1 == batch.count || batch[index + 1].cookie != listed.cookie
         let next = isLast ? listed.cookie : max(position, 2)
+        // Whoever looks at what is damaged gets the error.
+        let entry =
+          listed.attributes.map { shownEntry($0, timeout: timeout) }
+          ?? Entry(node: .none, attributes: FileAttributes(node: Node.inode(listed.ino).id, mode: 0))
         if !add(
-          FileName(listed.name), shownEntry(listed.attributes, timeout: timeout), listed.attributes.isForeign,
-          UInt64(bitPattern: next))
+          FileName(listed.name), entry, listed.attributes?.isForeign ?? false, UInt64(bitPattern: next))
         {
           return
         }

@@ -90,9 +90,11 @@ struct Arrivals {
   ///
   /// A document does not where only its names or attributes were changed: all that it holds was to be destroyed. One
   /// that was deleted at the hub, and brought back here, is to stay: that was meant after the deletion.
-  private func isNews(_ local: LocalItem, _ base: ItemState?, isUndone: Bool) throws -> Bool {
+  private mutating func isNews(_ local: LocalItem, _ base: ItemState?, isUndone: Bool) throws -> Bool {
     switch local.kind {
-    case .document: !local.unsent.isEmpty || !isUndone && base == nil && local.version != nil
+    case .document:
+      try !local.unsent.isEmpty
+        || !isUndone && base == nil && draft.mark(local.item) != .returning && local.isBroughtBack
     case .symlink: !isUndone && local.target != base?.target
     case .folder: !isUndone && !Departures.isClean(local, base)
     }

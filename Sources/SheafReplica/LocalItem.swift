@@ -42,9 +42,16 @@ package struct LocalItem: Hashable, Sendable, Codable {
   package var attributes: [String: Data]
   /// The current version of a document; nil before any.
   package var version: WireID?
+  /// Whether something of the current version's contents is not on this machine. It is told of documents that the hub may
+  /// have destroyed alone, and no part of a stored step.
+  package var isLacking = false
   /// What the hub has not acknowledged, the oldest first. Versions of sessions that go on are not among them.
   package var unsent: [LocalVersion]
   package var readiness: Readiness
+
+  private enum CodingKeys: CodingKey {
+    case item, kind, places, mode, mtime, target, attributes, version, unsent, readiness
+  }
 
   package init(
     item: WireID, kind: ItemKind, places: Set<Place>, mode: Int, mtime: Int64, target: Data? = nil,
@@ -63,20 +70,8 @@ package struct LocalItem: Hashable, Sendable, Codable {
     self.readiness = readiness
   }
 
-  /// The versions that the hub does not have once some have other ids, of which it has none.
-  ///
-  /// - Parameter versions: The new ids by the former ones.
-  package func unsent(by versions: [WireID: WireID]) -> [LocalVersion] {
-    var all = unsent
-    if let version, versions[version] != nil, !unsent.contains(where: { $0.id == version }) {
-      all.append(LocalVersion(id: version, base: nil, cause: .recover, time: mtime))
-    }
-    return all.map { version in
-      LocalVersion(
-        id: versions[version.id] ?? version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause,
-        time: version.time)
-    }
-  }
+  /// Whether a document of which the hub has nothing is whole here, so that it can be sent as a new one.
+  var isBroughtBack: Bool { version != nil && !isLacking }
 
   /// The item as the hub has it.
   package init(_ state: ItemState) {
@@ -102,6 +97,8 @@ package enum LocalChange: Hashable, Sendable, Codable {
   case destroySent(WireID)
   /// The item has another id from now on, and some of its versions have. It may be the same id.
   case identify(WireID, as: WireID, versions: [WireID: WireID])
+  /// The current version of a document is one that the hub does not have.
+  case renew(WireID)
   /// The unsent versions of the first item are the second one's, and the first one goes. A folder is empty by then.
   case absorb(WireID, into: WireID)
   /// A version is another document's, which is made where it is missing and where it is current.

@@ -134,24 +134,37 @@ struct ReplicaDraft {
     guard let item = try local(id) else { return id }
     if item.kind == .document { changes.append(.destroySent(id)) }
     let new = newID()
-    var versions: [WireID: WireID] = [:]
-    if item.kind == .document, item.unsent.isEmpty, let version = item.version { versions[version] = newID() }
-    try identify(id, as: new, versions: versions)
+    guard item.kind == .document, item.unsent.isEmpty, let former = item.version else {
+      try identify(id, as: new)
+      return new
+    }
+    let version = newID()
+    try identify(id, as: new, versions: [former: version])
+    if var renewed = try local(new) {
+      renewed.unsent = [LocalVersion(id: version, base: nil, cause: .recover, time: item.mtime)]
+      try note(renewed, new)
+      changes.append(.renew(new))
+    }
     return new
   }
 
   /// Gives an item of this machine another id.
   ///
-  /// - Parameter versions: New ids of its versions by the former ones. The hub has none of these versions.
+  /// - Parameter versions: New ids of its versions by the former ones.
   mutating func identify(_ id: WireID, as new: WireID, versions: [WireID: WireID] = [:]) throws {
     guard let item = try local(id) else { return }
     let children = item.kind == .folder ? try localChildren(of: id) : []
     try note(nil, id)
+    let renamed = { (version: LocalVersion) in
+      LocalVersion(
+        id: versions[version.id] ?? version.id, base: version.base.map { versions[$0] ?? $0 }, cause: version.cause,
+        time: version.time)
+    }
     try note(
       LocalItem(
         item: new, kind: item.kind, places: item.places, mode: item.mode, mtime: item.mtime, target: item.target,
         attributes: item.attributes, version: item.version.map { versions[$0] ?? $0 },
-        unsent: item.unsent(by: versions), readiness: item.readiness), new)
+        unsent: item.unsent.map(renamed), readiness: item.readiness), new)
     changes.append(.identify(id, as: new, versions: versions))
     for child in children {
       guard var moved = try local(child) else { continue }

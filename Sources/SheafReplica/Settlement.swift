@@ -158,7 +158,7 @@ struct Settlement {
       // The hub does not have what it had: it went back. So it takes the feed's token no more, and once everything is
       // read anew, this is sent again.
       return
-    case .purged where send.version != nil || !send.isDeletion && (send.kind == .folder || send.base == nil):
+    case .purged where try isKept(id, send):
       // Nothing of the item is left at the hub. What was saved here is a new document, and a folder in which something
       // is left, as what is ignored, a new folder.
       try draft.setBase(id, nil)
@@ -179,6 +179,15 @@ struct Settlement {
         try draft.setMark(id, .refused(reason))
       }
     }
+  }
+
+  /// Whether something is kept of an item of which nothing is left at the hub.
+  private mutating func isKept(_ id: WireID, _ send: Send) throws -> Bool {
+    if send.version != nil { return true }
+    if send.isDeletion { return false }
+    if send.kind == .folder { return true }
+    guard send.kind == .document, send.base == nil, let local = try draft.local(id) else { return false }
+    return try draft.mark(id) != .returning && local.isBroughtBack
   }
 
   /// Gives new ids to what was saved here, and to the item where the hub does not have it: after the hub went back,

@@ -39,7 +39,7 @@ struct HubSharing: Sendable {
       case .local: throw Self.notShared(path)
       case .item(let item, _, _):
         try await sent(item, path)
-        let state = try await client.share(item: item, change.settings)
+        let state = try await begin(item, change)
         do {
           try checkEnd(change, state, path)
           try await invite(change, to: state)
@@ -62,6 +62,20 @@ struct HubSharing: Sendable {
     let shown = try await shares.call { library, _ in try library.share(of: path) }
     guard let shown else { throw Self.notShared(path) }
     return shown
+  }
+
+  /// Shares an item at the hub, if those who are to be invited have accounts there.
+  private func begin(_ item: WireID, _ change: ShareChange) async throws -> ShareState {
+    var settings = change.settings
+    if !change.with.isEmpty { settings.people = change.with.map(\.description) }
+    do {
+      return try await client.share(item: item, settings)
+    } catch let failure as HubFailure where failure.kind == .refused(.notFound) && settings.people != nil {
+      throw SheafError(
+        .notFound, subject: failure.hub, reason: failure.reason,
+        advice: "people need an account there to take part; one whose handle you do not know joins by: "
+          + "sheaf invite PATH --one-time")
+    }
   }
 
   /// Waits until the hub has all that was done in an item: what comes after the share began, people there see.

@@ -9,10 +9,6 @@ extension HubSharing {
   /// Requests that one acceptance makes. Each does something, for some seconds, unless others keep changing the item.
   private static let requests = 1_000
 
-  private static let nothing = SheafError(
-    .notFound, subject: "the offer", reason: "there is none, or no longer",
-    advice: "`sheaf transfer` shows what is offered")
-
   /// As ``asked(_:)``, with the words for what cannot be given away.
   private func askedOfTransfer<Value>(_ subject: String, _ body: () async throws -> Value) async throws -> Value {
     try await asked {
@@ -43,7 +39,9 @@ extension HubSharing {
       }
       do {
         return try await offer(try await client.offer(item, to: handle))
-      } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
+      } catch let failure as HubFailure
+        where failure.kind == .refused(.notFound) && failure.reason.hasPrefix("handle")
+      {
         throw SheafError(
           .notFound, subject: "\(handle)", reason: "has no account at \(failure.hub)",
           advice: "make a copy for them: sheaf send-copy")
@@ -51,15 +49,16 @@ extension HubSharing {
     }
   }
 
-  func withdrawTransfer(_ path: ItemPath) async throws {
+  /// - Returns: false where the hub has no such offer.
+  func withdrawTransfer(_ path: ItemPath) async throws -> Bool {
     try await askedOfTransfer("\(path)") {
       let known = try await shares.call { library, _ in try library.hubShare(of: path) }
-      guard case .item(let item, _, _) = known else { throw Self.nothing }
+      guard case .item(let item, _, _) = known else { return false }
       do {
         try await client.withdraw(item)
+        return true
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
-        throw SheafError(
-          .notFound, subject: "\(path)", reason: "is offered to nobody", advice: "`sheaf transfer` shows what is")
+        return false
       }
     }
   }
@@ -78,10 +77,11 @@ extension HubSharing {
     guard let owner = try? AccountHandle(facts.owner), let recipient = try? AccountHandle(facts.recipient),
       let time = Timestamp(rfc3339: facts.time)
     else { throw SheafError(.inputOutput, subject: "the offer") }
+    let account = shares.own.account
     var path: String?
     if let item = facts.item {
       path = try await shares.call { library, _ in
-        try? library.path(ofItem: item.description, for: owner, isExact: false).description
+        try? library.path(ofItem: item.description, for: account, isExact: false).description
       }
     }
     return TransferOffer(
@@ -94,7 +94,10 @@ extension HubSharing {
     try await askedOfTransfer("id:\(id)") {
       var item: WireID?
       do {
-        for _ in 0..<Self.requests where item == nil { item = try await client.acceptTransfer(id).item }
+        for _ in 0..<Self.requests where item == nil {
+          let progress = try await client.acceptTransfer(id)
+          if progress.isDone { item = progress.item }
+        }
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
         return nil
       }
@@ -134,8 +137,7 @@ extension LibraryConnections {
 
   package func withdrawTransfer(_ path: ItemPath) async throws -> Bool {
     guard let shares = try connected(path.account) else { return false }
-    try await HubSharing(shares).withdrawTransfer(path)
-    return true
+    return try await HubSharing(shares).withdrawTransfer(path)
   }
 
   package func transfers(of account: AccountHandle) async throws -> TransferList {

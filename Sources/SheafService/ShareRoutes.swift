@@ -128,8 +128,8 @@ extension LibraryAPI {
   func addTransferRoutes(to routes: Routes) {
     routes.get { request, _ in
       let account = try await account(try request.address().account)
-      let atHub = try await connections?.transfers(of: account) ?? .none
-      return try Response.json(try await call { try $0.transfers(of: account) }.with(atHub))
+      let here = try await call { try $0.transfers(of: account) }
+      return try Response.json(here.with(try await connections?.transfers(of: account) ?? .none))
     }
     routes.post("accept") { request, _ in
       let account = try await account(try request.address().account)

@@ -47,7 +47,13 @@ extension StoreTransaction {
 
   /// How much of all accounts' documents is not here.
   package func contentsAtHub() throws -> ContentsAtHub {
-    try first("SELECT count(DISTINCT item), CAST(total(size) AS INTEGER) FROM absent_contents") {
+    try first(
+      """
+      SELECT count(DISTINCT a.item), CAST(total(a.size) AS INTEGER) FROM absent_contents a
+        JOIN replica_versions r ON r.item = a.item AND r.uuid = a.version
+        JOIN versions v ON v.item = r.item AND v.number = r.number
+      """
+    ) {
       ContentsAtHub(documents: try $0[0], bytes: try $0[1])
     } ?? .none
   }

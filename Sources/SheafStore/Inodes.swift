@@ -107,8 +107,27 @@ extension StoreTransaction {
   package func listing(
     _ parent: Int64, after hash: Int64, limit: Int
   ) throws -> [(hash: Int64, name: [UInt8], inode: InodeRow)] {
-    func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], inode: InodeRow) {
-      (try row[16], try row.name(17), current(try InodeRow(row)))
+    try readableListing(parent, after: hash, limit: limit).map { row in
+      guard let inode = row.inode else {
+        throw SheafError(
+          .corrupt, subject: "inode \(row.ino)", reason: "has a row that cannot be", advice: "run sheaf check")
+      }
+      return (row.hash, row.name, inode)
+    }
+  }
+
+  /// As ``listing(_:after:limit:)``, with nil for an inode whose row is damaged.
+  package func readableListing(
+    _ parent: Int64, after hash: Int64, limit: Int
+  ) throws -> [(hash: Int64, name: [UInt8], ino: Int64, inode: InodeRow?)] {
+    func decode(_ row: Row) throws -> (hash: Int64, name: [UInt8], ino: Int64, inode: InodeRow?) {
+      let inode: InodeRow?
+      do {
+        inode = current(try InodeRow(row))
+      } catch let error as SheafError where error.kind == .corrupt {
+        inode = nil
+      }
+      return (try row[16], try row.name(17), try row[0], inode)
     }
     var rows = try all(
       Self.listed + " AND e.hash > ? ORDER BY e.hash, e.name LIMIT ?", parent, hash, limit, decode: decode)

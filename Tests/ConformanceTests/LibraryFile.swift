@@ -211,8 +211,8 @@ final class LibraryFolder: OpenFolder {
           if let cookie = state.cookie {
             state.waiting = try directory.library.list(ino, after: cookie, limit: 16, .library).map { listed in
               FolderEntry(
-                name: Path(listed.name), inode: UInt64(listed.attributes.ino),
-                kind: .init(rawValue: listed.attributes.mode & S_IFMT), position: Int(listed.cookie))
+                name: Path(listed.name), inode: UInt64(listed.ino),
+                kind: .init(rawValue: (listed.attributes?.mode ?? 0) & S_IFMT), position: Int(listed.cookie))
             }
           } else {
             var parent = ino

@@ -379,6 +379,18 @@ struct CheckTests {
     #expect(rules == Set([damage.rule] + damage.also), "\(found)")
   }
 
+  /// The others of its folder can be listed, and copied.
+  @Test func oneDamagedRowHidesNoOtherName() throws {
+    _ = try problems(after: "UPDATE inodes SET size = 9223372036854775807 WHERE ino = $a") { store, words in
+      let (root, damaged) = (try #require(Int64(words["$root"] ?? "")), try #require(Int64(words["$a"] ?? "")))
+      let rows = try store.read { try $0.readableListing(root, after: 0, limit: 100) }
+      #expect(rows.filter { $0.inode == nil }.map(\.ino) == [damaged] && rows.count > 2)
+      #expect { try store.read { try $0.listing(root, after: 0, limit: 100) } } throws: {
+        ($0 as? SheafError)?.kind == .corrupt
+      }
+    }
+  }
+
   /// Each with its table and its row.
   @Test(arguments: constraintDamages)
   func aBrokenConstraintIsReported(_ damage: Damage) throws {

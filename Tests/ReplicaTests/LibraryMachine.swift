@@ -488,7 +488,7 @@ final class LibraryMachine {
         let path = folder.path + String(decoding: entry.name, as: UTF8.self)
         let (item, isKnown) = try library.locked { () -> (LocalItem?, Bool) in
           guard let replica = try library.read({ try $0.replica(account) }),
-            let id = try library.item(of: library.inode(entry.attributes.ino))?.uuid
+            let id = try library.item(of: library.inode(entry.ino))?.uuid
           else { return (nil, false) }
           var tree = try ReplicaTree(library, replica)
           return (try tree.local(WireID(id)), try tree.base(WireID(id)) != nil)
@@ -496,8 +496,8 @@ final class LibraryMachine {
         guard let item else { throw Broken(description: "\(path) is no item") }
         // What became an editor's backup after it was sent is known, too.
         if item.readiness == .never, !isKnown { continue }
-        if item.kind == .folder { open.append((path + "/", entry.attributes.ino)) }
-        let contents = try item.version.map { "\($0) \(try text(entry.attributes.ino))" } ?? ""
+        if item.kind == .folder { open.append((path + "/", entry.ino)) }
+        let contents = try item.version.map { "\($0) \(try text(entry.ino))" } ?? ""
         shown[path] =
           "\(item.item) \(item.kind) \(String(item.mode, radix: 8)) \(item.kind == .folder ? 0 : item.mtime) "
           + "\(item.target.map { String(decoding: $0, as: UTF8.self) } ?? "") "

@@ -385,8 +385,9 @@ final class LibraryWorld {
     while let folder = open.popLast() {
       for entry in try machine.library.list(folder.ino, after: 0, limit: 10_000, machine.other) {
         let path = folder.path + String(decoding: entry.name, as: UTF8.self)
-        entries.append(Entry(path: path, parent: folder.ino, name: entry.name, attributes: entry.attributes))
-        if entries[entries.count - 1].isFolder { open.append((path + "/", entry.attributes.ino)) }
+        entries.append(
+          Entry(path: path, parent: folder.ino, name: entry.name, attributes: try #require(entry.attributes)))
+        if entries[entries.count - 1].isFolder { open.append((path + "/", entry.ino)) }
       }
     }
     return entries.sorted { $0.path < $1.path }

@@ -94,10 +94,15 @@ struct SimulatedTree {
       items[new] = LocalItem(
         item: new, kind: item.kind, places: item.places, mode: item.mode, mtime: item.mtime, target: item.target,
         attributes: item.attributes, version: item.version.map { versions[$0] ?? $0 },
-        unsent: item.unsent(by: versions), readiness: item.readiness)
+        unsent: item.unsent.map(renamed), readiness: item.readiness)
       for (mine, theirs) in versions { texts[theirs] = texts[mine] }
       chains[new, default: []] += (chains.removeValue(forKey: id) ?? []).map(renamed)
       moveIn(id, new)
+    case .renew(let id):
+      guard let item = items[id], let version = item.version, item.unsent.isEmpty,
+        let current = chains[id]?.last(where: { $0.id == version })
+      else { throw Broken(description: "nothing to renew") }
+      items[id]?.unsent = [current]
     case .absorb(let id, let other):
       guard let item = items.removeValue(forKey: id), var whole = items[other] else {
         throw Broken(description: "nothing to absorb")

@@ -31,6 +31,7 @@ struct Backup: AsyncParsableCommand {
     guard report.atHub.documents > 0 else { return }
     let (count, bytes) = (Format.count(report.atHub.documents, "document"), Format.size(report.atHub.bytes))
     try StandardOutput.line(
-      "Contents of \(count) (\(bytes)) are at the hub only, and not in the copy. To fetch them: sheaf keep Documents")
+      "Contents of \(count) (\(bytes)) are at the hub only, and not in the copy. To fetch what is current: sheaf keep Documents"
+    )
   }
 }

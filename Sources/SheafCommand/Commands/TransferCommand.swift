@@ -7,8 +7,9 @@ struct TransferCommand: AsyncParsableCommand {
     commandName: "transfer", abstract: "Give a document or a folder to another account.",
     discussion: """
       They are told, and nothing changes before they accept. Then it moves to their Documents, with versions, labels and \
-      what was deleted from it. If it is shared, the share goes along: they own it, and you go on taking part; what is \
-      shared at a hub is unshared before. Without PATH it lists what is offered, by you and to you.
+      what was deleted from it. If it is shared, the share goes along: they own it, and you go on taking part. At a hub, \
+      what is shared is unshared before, and what is ignored does not go along: it is destroyed with its folder. Without \
+      PATH it lists what is offered, by you and to you.
 
       Examples:
         sheaf transfer ~/Sheaf/Documents/plans bob@example.com

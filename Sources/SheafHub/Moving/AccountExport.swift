@@ -9,6 +9,7 @@ extension Hub {
   /// - Throws: ``HubError`` of kind `notFound`; what writing throws.
   package func exportAccount(zone: String, to file: FileHandle) async throws -> AccountFileFacts {
     let now = clock.now
+    try await transfers.settle(zone)
     return try await database.read { connection in
       // The engine may have the body run again.
       try file.truncate(atOffset: 0)

@@ -21,7 +21,11 @@ struct Member: Hashable, Sendable {
 
 /// Somebody who asked for access, or was blocked.
 struct Asking: Hashable, Sendable {
-  enum State: String, Sendable { case asked, declined, blocked }
+  enum State: String, Sendable {
+    case asked, declined, blocked
+    /// They took it back. Who does so again and again is heard of once a day.
+    case withdrawn
+  }
 
   let person: Person
   var time: Timestamp
@@ -341,7 +345,12 @@ struct HubShare: Hashable, Sendable {
     case .ask:
       if asking[person.zone]?.state == .asked { return nil }
       guard asking.values.count(where: { $0.state == .asked }) < Self.mostWaiting else { throw Self.nothing }
-      asking[person.zone] = Asking(person: person, time: now, state: .asked)
+      // Whoever took it back within a day asks as of then.
+      let former = asking[person.zone].flatMap { asked in
+        asked.state == .withdrawn && (0..<Self.declinedLifetime).contains(now.seconds - asked.time.seconds)
+          ? asked.time : nil
+      }
+      asking[person.zone] = Asking(person: person, time: former ?? now, state: .asked)
       return nil
     }
   }
@@ -349,7 +358,9 @@ struct HubShare: Hashable, Sendable {
   /// Takes back that somebody asked for access.
   mutating func withdraw(by zone: String) throws {
     guard isActive, asking[zone]?.state == .asked else { throw Self.nothing }
-    asking[zone] = nil
+    let time = asking[zone]?.time.seconds ?? 0
+    asking = asking.filter { $0.value.state != .withdrawn || time - $0.value.time.seconds < Self.declinedLifetime }
+    asking[zone]?.state = .withdrawn
   }
 
   /// Makes a one-time link.
@@ -395,7 +406,7 @@ struct HubShare: Hashable, Sendable {
   /// Those who ask and those who were blocked, first come first.
   func requests(for zone: String) throws -> [Asking] {
     try require(.answerRequests, by: zone)
-    return asking.values.filter { $0.state != .declined }.sorted {
+    return asking.values.filter { $0.state == .asked || $0.state == .blocked }.sorted {
       ($0.time, $0.person.handle) < ($1.time, $1.person.handle)
     }
   }
@@ -415,7 +426,9 @@ struct HubShare: Hashable, Sendable {
     let asked = person.flatMap { asking[$0.zone] } ?? asking.values.first { $0.person.handle == handle }
     switch answer {
     case .approve:
-      guard let asked, asked.state != .declined, asked.person.zone == person?.zone else { throw unknown }
+      guard let asked, asked.state == .asked || asked.state == .blocked, asked.person.zone == person?.zone else {
+        throw unknown
+      }
       let account = asked.person.zone
       if member(account) == nil {
         try checkRoom()
@@ -425,7 +438,7 @@ struct HubShare: Hashable, Sendable {
       }
       asking[account] = nil
     case .deny:
-      guard let asked, asked.state != .declined else { throw unknown }
+      guard let asked, asked.state == .asked || asked.state == .blocked else { throw unknown }
       // Nobody is let ask again by being turned down once more.
       if asked.state == .blocked { return }
       asking = asking.filter {

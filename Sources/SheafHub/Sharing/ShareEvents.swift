@@ -77,7 +77,9 @@ enum ShareEvents {
   private static func answers(_ share: HubShare, _ before: HubShare?) -> [Change] {
     share.asking.sorted { $0.key < $1.key }.compactMap { account, asking in
       let old = before?.asking[account]?.state
-      guard old != asking.state else { return nil }
+      guard old != asking.state, asking.state != .withdrawn else { return nil }
+      // It has the time of the request that was taken back.
+      if old == .withdrawn, asking.state == .asked, before?.asking[account]?.time == asking.time { return nil }
       let type = asking.state == .asked ? EventType.accessRequested : .accessDeclined
       // A person who was blocked without having asked was not turned down.
       if type == .accessDeclined, old != .asked { return nil }

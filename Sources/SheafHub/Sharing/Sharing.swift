@@ -30,10 +30,14 @@ struct Sharing: Sendable {
   /// - Throws: ``HubError`` of kind `notFound`, `invalid`, or `conflict` for an item in a share or around one.
   func share(_ item: WireID, _ settings: ShareSettings, by caller: Person) async throws -> HubShare {
     let (zone, now) = (caller.zone, clock.now)
+    try await check(settings.people ?? [])
     let share = try await database.write { connection in
       var head = try ZoneHead.take(zone, in: &connection)
       var tree = SharedTree(StoredZone(zone: zone, connection: connection))
       let found = try tree.shareable(item)
+      if found.item == .root, try ArrivalRows.isAny(in: zone, &connection) {
+        throw HubError(.conflict, "item: something is just being taken over into it; try again in a moment")
+      }
       var rows = ShareRows(zone: zone, connection: connection)
       let before = try rows.share(of: found.item)
       var share: HubShare
@@ -61,6 +65,18 @@ struct Sharing: Sendable {
     }
     try await deliver(from: zone)
     return share
+  }
+
+  /// Checks that people who are to be invited have accounts; of those of other hubs that is found out when they are.
+  private func check(_ people: [String]) async throws {
+    guard people.count <= HubShare.mostMembers else {
+      throw HubError(.invalid, "people: \(HubShare.mostMembers) at most")
+    }
+    for handle in people where !courier.federation.isElsewhere(handle) {
+      guard try await person(handle) != nil else {
+        throw HubError(.notFound, "no account has the handle \(handle.printable)")
+      }
+    }
   }
 
   /// A title for an item: the name of a folder, or that of a document without the extension.

@@ -30,13 +30,16 @@ struct ArrivingItem: Codable, Sendable {
 
   /// - Parameters:
   ///   - row: The item in the zone that it comes from.
-  ///   - isTop: Whether it is what was offered, and not in it.
-  init(_ row: ItemRow, isTop: Bool, by transfer: Transfer) {
+  ///   - tree: All that comes along.
+  init(_ row: ItemRow, in tree: TransferredTree, by transfer: Transfer) {
     func id(_ id: WireID) -> WireID { Self.id(of: id, by: transfer.id) }
     item = id(row.item)
     kind = row.kind
     deleted = row.deleted
-    places = row.places.map { Place(parent: isTop ? .root : id($0.parent), name: $0.name) }
+    let isTop = row.item == tree.top
+    // Of what was deleted a name may be elsewhere.
+    places = row.places.filter { isTop || tree.numbers[$0.parent] != nil }
+      .map { Place(parent: isTop ? .root : id($0.parent), name: $0.name) }
     mode = row.mode & ~Self.setID
     mtime = row.mtime
     target = row.target.map { Data($0) }

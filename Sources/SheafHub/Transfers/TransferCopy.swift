@@ -16,161 +16,185 @@ struct TransferCopy: Sendable {
   let database: any Database
   let clock: HubClock
 
-  /// An item that is copied, with a version of it.
+  /// The acceptance that copies.
   private struct Source: Sendable {
-    let zone: String
-    let item: WireID
     let transfer: Transfer
+    let deadline: ContinuousClock.Instant
+
+    var zone: String { transfer.giver.zone }
+    var target: String { transfer.recipient.zone }
 
     func id(_ id: WireID) -> WireID { ArrivingItem.id(of: id, by: transfer.id) }
   }
 
-  /// That what is copied is another by now.
-  private struct Outdated: Error {}
+  /// Why copying ends before it is done.
+  private enum Interruption: Error {
+    /// What is copied is another by now.
+    case outdated
+    /// It goes on with the next request.
+    case late
+    /// A later acceptance goes on with it, or the offer ended.
+    case superseded
+  }
 
   // MARK: - Copying
 
   /// Copies a tree.
   ///
-  /// - Returns: false where there is more to copy.
-  /// - Throws: ``HubError`` of kind `notFound` where the offer ended, `quota` or `full`.
+  /// - Returns: whether the copy is what was read of the tree.
+  /// - Throws: ``HubError`` of kind `quota`, `full`, or `conflict` where the account shares all that it has.
   func copy(_ tree: TransferredTree, _ transfer: Transfer, until deadline: ContinuousClock.Instant) async throws -> Bool
   {
-    for (place, item) in tree.items.enumerated() {
-      let source = Source(zone: transfer.giver.zone, item: item, transfer: transfer)
-      do {
-        // Each request does something, however late it is.
-        guard try await copy(source, place: place, isTop: item == tree.top) else { continue }
-      } catch is Outdated {
-        continue
+    let source = Source(transfer: transfer, deadline: deadline)
+    do {
+      let copied = try await write(source) { rows, _, _ in try rows.copied() }
+      for (place, item) in tree.items.enumerated() where copied[source.id(item)] != tree.numbers[item] {
+        try await copy(item, in: tree, source, place: place)
+        if ContinuousClock.now > deadline { throw Interruption.late }
       }
-      if ContinuousClock.now > deadline, place < tree.items.count - 1 { return false }
+      return try await verify(tree, source)
+    } catch is Interruption {
+      return false
     }
-    return true
   }
 
-  /// - Returns: whether there was something to copy.
-  private func copy(_ source: Source, place: Int, isTop: Bool) async throws -> Bool {
+  /// A transaction of the zone that copies go to, if this acceptance is still the one that goes on.
+  private func write<Value: Sendable>(
+    _ source: Source,
+    _ body: @escaping @Sendable (inout ArrivalRows, inout StoredZone, inout ZoneHead) throws -> Value
+  ) async throws -> Value {
+    let (zone, transfer) = (source.target, source.transfer)
+    return try await database.write { connection in
+      var head = try ZoneHead.take(zone, in: &connection)
+      var offers = TransferRows(zone: zone, connection: connection)
+      guard let hint = try offers.hint(transfer.id), hint.isOpen, hint.attempt == transfer.attempt else {
+        throw Interruption.superseded
+      }
+      var rows = ArrivalRows(zone: zone, transfer: transfer.id, connection: connection)
+      var stored = StoredZone(zone: zone, connection: connection)
+      let value = try body(&rows, &stored, &head)
+      try head.write(zone, in: &connection)
+      return value
+    }
+  }
+
+  private func copy(_ item: WireID, in tree: TransferredTree, _ source: Source, place: Int) async throws {
     let row = try await database.read { connection in
       var stored = StoredZone(zone: source.zone, connection: connection)
-      return try stored.item(source.item)
+      return try stored.item(item)
     }
-    guard let row, !row.isPurged else { return false }
-    let arriving = ArrivingItem(row, isTop: isTop, by: source.transfer)
-    let isNews = try await note(arriving, source, place: place, changed: row.number)
-    guard isNews else { return false }
+    guard let row, !row.isPurged, row.number == tree.numbers[item] else { throw Interruption.outdated }
+    let arriving = ArrivingItem(row, in: tree, by: source.transfer)
+    try await write(source) { rows, stored, head in
+      var shares = ShareRows(zone: source.target, connection: stored.connection)
+      guard try !shares.activeItems().contains(.root) else {
+        throw HubError(.conflict, "the account shares all of its documents, so it takes over nothing")
+      }
+      let former = try rows.item(arriving.row.item)
+      try head.use(arriving.row.bytes - (former?.row.bytes ?? 0))
+      try rows.write(arriving, place: place)
+    }
     var versions: Set<WireID> = []
     var last: Int64 = 0
     while true {
       let after = last
       let page = try await database.read { connection in
         var stored = StoredZone(zone: source.zone, connection: connection)
-        return try stored.contents(of: source.item, after: after, limit: Self.page)
+        return try stored.contents(of: item, after: after, limit: Self.page)
       }
       for version in page {
-        try await copy(version, source)
         versions.insert(source.id(version.id))
+        // Each request does something, however late it is.
+        guard try await copy(version, source) else { continue }
+        if ContinuousClock.now > source.deadline { throw Interruption.late }
       }
       guard page.count == Self.page, let end = page.last else { break }
       last = end.number
     }
-    try await settle(source, versions: versions, changed: row.number)
-    return true
+    try await settle(item, source, versions: versions, changed: row.number)
   }
 
-  /// Notes an item as it is to be.
-  ///
-  /// - Parameters:
-  ///   - place: Its place among those that are copied.
-  ///   - number: That of its newest change in the giver's zone.
-  /// - Returns: whether there is something to copy.
-  private func note(
-    _ arriving: ArrivingItem, _ source: Source, place: Int, changed number: Int64
-  ) async throws -> Bool {
-    let (zone, item) = (source.transfer.recipient.zone, arriving.row)
-    return try await database.write { connection in
-      var head = try ZoneHead.take(zone, in: &connection)
-      var offers = TransferRows(zone: zone, connection: connection)
-      guard try offers.hint(source.transfer.id)?.isOpen ?? false else {
-        throw HubError(.notFound, "nothing is offered by this id, or no longer")
-      }
-      var rows = ArrivalRows(zone: zone, transfer: source.transfer.id, connection: connection)
-      let former = try rows.row(item.item)
-      if former?.copied == number { return false }
-      try head.use(item.bytes - (former?.item.row.bytes ?? 0))
-      try rows.write(arriving, place: place)
-      try head.write(zone, in: &connection)
-      return true
+  /// - Returns: whether there was something to copy.
+  private func copy(_ version: VersionRow, _ source: Source) async throws -> Bool {
+    let target = source.target
+    let known = try await database.read { connection in
+      var stored = StoredZone(zone: target, connection: connection)
+      return try stored.version(source.id(version.id)) != nil
     }
-  }
-
-  private func copy(_ version: VersionRow, _ source: Source) async throws {
-    let zone = source.transfer.recipient.zone
-    let (manifest, base) = try await database.read { connection in
+    if known { return false }
+    let found = try await database.read { connection -> (manifest: Manifest, base: WireID?)? in
       var stored = StoredZone(zone: source.zone, connection: connection)
-      let base = try version.base.flatMap { try stored.version($0) }
-      return (
-        try stored.manifest(of: version.id), base?.item == source.item && base?.isPurged == false ? base?.id : nil
-      )
+      // It may have been thinned or purged a moment ago.
+      guard let now = try stored.version(version.id), !now.isPurged else { return nil }
+      guard let manifest = try stored.manifest(of: now.id), manifest.digest == now.digest else {
+        throw HubStoreError.corrupt("a version has no manifest")
+      }
+      let base = try now.base.flatMap { try stored.version($0) }
+      return (manifest, base?.item == now.item && base?.isPurged == false ? base?.id : nil)
     }
-    guard let manifest, manifest.digest == version.digest else { throw Outdated() }
+    guard let (manifest, base) = found else { return false }
     let copied = VersionRow(
-      id: source.id(version.id), item: source.id(source.item), number: version.number, base: base.map(source.id),
+      id: source.id(version.id), item: source.id(version.item), number: version.number, base: base.map(source.id),
       cause: version.cause, time: version.time, arrived: version.arrived, size: version.size, digest: version.digest,
       author: source.transfer.author(version.author))
-    let isThere = try await database.read { connection in
-      var stored = StoredZone(zone: zone, connection: connection)
-      return try stored.version(copied.id) != nil
-    }
-    if isThere { return }
     while true {
-      let missing = try await missing(manifest, in: zone)
-      if missing.isEmpty { break }
-      let chunks = try await chunks(missing, of: source.zone)
-      let now = clock.now
-      try await database.write { connection in
-        var head = try ZoneHead.take(zone, in: &connection)
-        for chunk in chunks { try Contents.store(chunk, lease: now, of: zone, in: &connection, &head) }
-        try head.write(zone, in: &connection)
+      try await copyChunks(of: manifest, version, source)
+      let isAdded = try await write(source) { rows, stored, head in
+        guard try rows.item(copied.item) != nil else { throw Interruption.outdated }
+        if try stored.version(copied.id) != nil { return true }
+        // The account may have destroyed one of its own meanwhile.
+        guard try Self.missing(manifest.hashes, of: target, &stored.connection).isEmpty else { return false }
+        try stored.add(copied, manifest, device: "", change: head.number, &head)
+        return true
       }
-    }
-    try await database.write { connection in
-      var head = try ZoneHead.take(zone, in: &connection)
-      var rows = ArrivalRows(zone: zone, transfer: source.transfer.id, connection: connection)
-      // Another request may have taken all of it away, or may have copied this.
-      guard try rows.row(copied.item) != nil else { throw Outdated() }
-      var stored = StoredZone(zone: zone, connection: connection)
-      guard try stored.version(copied.id) == nil else { return }
-      try stored.add(copied, manifest, device: "", change: head.number, &head)
-      try head.write(zone, in: &connection)
+      if isAdded { return true }
     }
   }
 
-  /// The chunks of a version that a zone does not have, which keeps the others for a day.
-  private func missing(_ manifest: Manifest, in zone: String) async throws -> [ChunkHash] {
-    let hashes = manifest.hashes
-    let lease = clock.now.nanoseconds + Contents.lease
-    return try await database.write { connection in
-      _ = try ZoneHead.take(zone, in: &connection)
+  /// Brings the chunks of a version that the zone does not have, some at a time.
+  private func copyChunks(of manifest: Manifest, _ version: VersionRow, _ source: Source) async throws {
+    let (hashes, target, now) = (manifest.hashes, source.target, clock.now)
+    var missing = try await write(source) { _, stored, _ in
+      let lease = SQLValue.integer(now.nanoseconds + Contents.lease)
       return try hashes.filter { hash in
-        try connection.execute(
-          "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3",
-          [.integer(lease), .text(zone), .blob(hash.bytes)]) == 0
+        try stored.connection.execute(
+          "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3", [lease, .text(target), .blob(hash.bytes)]) == 0
       }
+    }[...]
+    while !missing.isEmpty {
+      let chunks = try await chunks(Array(missing), of: version, source)
+      try await write(source) { _, stored, head in
+        for chunk in chunks { try Contents.store(chunk, lease: now, of: target, in: &stored.connection, &head) }
+      }
+      missing = missing.dropFirst(chunks.count)
+      if !missing.isEmpty, ContinuousClock.now > source.deadline { throw Interruption.late }
     }
   }
 
-  /// The first ones of some chunks of a zone.
-  private func chunks(_ hashes: [ChunkHash], of zone: String) async throws -> [Chunk] {
+  private static func missing(
+    _ hashes: Set<ChunkHash>, of zone: String, _ connection: inout any SQLConnection
+  ) throws -> [ChunkHash] {
+    try hashes.filter { hash in
+      try connection.query("SELECT length FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)])
+        .isEmpty
+    }
+  }
+
+  /// The first ones of some chunks of a version.
+  private func chunks(_ hashes: [ChunkHash], of version: VersionRow, _ source: Source) async throws -> [Chunk] {
     try await database.read { connection in
       var chunks: [Chunk] = []
       var bytes: Int64 = 0
       for hash in hashes where bytes < Self.mostBytes {
         let row = try connection.query(
-          "SELECT bytes FROM chunk_bytes WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
+          "SELECT bytes FROM chunk_bytes WHERE zone = $1 AND hash = $2", [.text(source.zone), .blob(hash.bytes)]
         ).first
-        // Of a version that was thinned or purged a moment ago.
-        guard let row else { throw Outdated() }
+        guard let row else {
+          var stored = StoredZone(zone: source.zone, connection: connection)
+          // It may have been thinned or purged a moment ago.
+          guard let now = try stored.version(version.id), !now.isPurged else { throw Interruption.outdated }
+          throw HubStoreError.corrupt("a chunk is missing or damaged")
+        }
         let chunk = Chunk(try row.blob(0))
         guard chunk.hash == hash else { throw HubStoreError.corrupt("a chunk is missing or damaged") }
         bytes += Int64(chunk.bytes.count)
@@ -181,32 +205,67 @@ struct TransferCopy: Sendable {
   }
 
   /// Drops what the giver's zone has no more of an item, and gives its versions their labels.
-  private func settle(_ source: Source, versions: Set<WireID>, changed number: Int64) async throws {
-    let (zone, item) = (source.transfer.recipient.zone, source.id(source.item))
+  private func settle(_ item: WireID, _ source: Source, versions: Set<WireID>, changed number: Int64) async throws {
     let labels = try await database.read { connection in
       var stored = StoredZone(zone: source.zone, connection: connection)
-      return try stored.labels(of: source.item)
+      return try stored.labels(of: item)
     }
+    let copied = source.id(item)
     while true {
-      let isDone = try await database.write { connection in
-        var head = try ZoneHead.take(zone, in: &connection)
-        var rows = ArrivalRows(zone: zone, transfer: source.transfer.id, connection: connection)
-        guard try rows.row(item) != nil else { throw Outdated() }
-        var stored = StoredZone(zone: zone, connection: connection)
-        guard try stored.drop(versionsOf: item, except: versions, &head) else {
-          try head.write(zone, in: &connection)
-          return false
-        }
-        try stored.dropLabels(of: item)
+      let isDone = try await write(source) { rows, stored, head in
+        guard try rows.item(copied) != nil else { throw Interruption.outdated }
+        guard try stored.drop(versionsOf: copied, except: versions, &head) else { return false }
+        try stored.dropLabels(of: copied)
         for (version, label) in labels where versions.contains(source.id(version)) {
-          try stored.setLabel(label, of: source.id(version), item)
+          try stored.setLabel(label, of: source.id(version), copied)
         }
-        try rows.noteCopied(item, changed: number)
-        try head.write(zone, in: &connection)
+        try rows.noteCopied(copied, changed: number)
         return true
       }
       if isDone { return }
     }
+  }
+
+  /// Looks whether the copy is a tree, item by item, and takes away what is not in it any more.
+  ///
+  /// - Returns: false where something is to be copied again.
+  private func verify(_ tree: TransferredTree, _ source: Source) async throws -> Bool {
+    let wanted = Dictionary(tree.items.map { (source.id($0), tree.numbers[$0] ?? 0) }) { $1 }
+    while true {
+      let isWhole = try await write(source) { rows, stored, head -> Bool? in
+        let copied = try rows.copied()
+        for (item, _) in copied where wanted[item] == nil {
+          guard try Self.discard(item, &rows, &stored, &head) else { return nil }
+        }
+        var isWhole = true
+        for (item, number) in wanted {
+          guard copied[item] == number, let row = try rows.item(item)?.row else {
+            isWhole = false
+            continue
+          }
+          // Of what was deleted the hub may have forgotten the contents meanwhile.
+          guard let version = row.version, try stored.version(version) == nil else { continue }
+          try rows.noteCopied(item, changed: 0)
+          isWhole = false
+        }
+        return isWhole
+      }
+      if let isWhole { return isWhole }
+    }
+  }
+
+  /// Takes one item away.
+  ///
+  /// - Returns: false where more is left of it than one transaction takes.
+  private static func discard(
+    _ item: WireID, _ rows: inout ArrivalRows, _ stored: inout StoredZone, _ head: inout ZoneHead
+  ) throws -> Bool {
+    guard let row = try rows.item(item)?.row else { return true }
+    guard try stored.drop(versionsOf: item, except: [], &head) else { return false }
+    try stored.dropLabels(of: item)
+    head.used -= row.bytes
+    try rows.remove(item)
+    return true
   }
 
   // MARK: - What becomes of it
@@ -251,25 +310,24 @@ struct TransferCopy: Sendable {
   }
 
   /// Takes away what was copied and is not to come.
-  func discard(_ transfer: WireID, in zone: String) async throws {
+  ///
+  /// - Parameter attempt: The acceptance that copied it, which does so only while it is the latest; nil for an offer that
+  ///   ended.
+  func discard(_ transfer: WireID, attempt: Int64? = nil, in zone: String) async throws {
     while true {
       let isDone = try await database.write { connection in
         var head = try ZoneHead.take(zone, in: &connection)
+        var offers = TransferRows(zone: zone, connection: connection)
+        if let attempt, try offers.hint(transfer)?.attempt != attempt { return true }
         var rows = ArrivalRows(zone: zone, transfer: transfer, connection: connection)
         var stored = StoredZone(zone: zone, connection: connection)
         let page = try rows.page(Self.page)
-        for arrival in page {
-          let row = arrival.row
-          guard try stored.drop(versionsOf: row.item, except: [], &head) else {
-            try head.write(zone, in: &connection)
-            return false
-          }
-          try stored.dropLabels(of: row.item)
-          head.used -= row.bytes
-          try rows.remove(row.item)
+        var isWhole = true
+        for arrival in page where isWhole {
+          isWhole = try Self.discard(arrival.row.item, &rows, &stored, &head)
         }
         try head.write(zone, in: &connection)
-        return page.count < Self.page
+        return isWhole && page.count < Self.page
       }
       if isDone { return }
     }
@@ -288,11 +346,21 @@ struct ArrivalRows {
 
   private var key: [SQLValue] { [.text(zone), .blob(transfer.bytes)] }
 
-  /// - Returns: the item, and the number of its change in the giver's zone up to which all of it was copied; 0 before.
-  mutating func row(_ item: WireID) throws -> (item: ArrivingItem, copied: Int64)? {
+  mutating func item(_ item: WireID) throws -> ArrivingItem? {
     try connection.query(
-      "SELECT entry, copied FROM arrivals WHERE zone = $1 AND transfer = $2 AND item = $3", key + [.blob(item.bytes)]
-    ).first.map { (try StoredZone.decoded($0.text(0)), try $0.integer(1)) }
+      "SELECT entry FROM arrivals WHERE zone = $1 AND transfer = $2 AND item = $3", key + [.blob(item.bytes)]
+    ).first.map { try StoredZone.decoded($0.text(0)) }
+  }
+
+  /// All of them, with the number of the change in the giver's zone up to which each was copied; 0 before all of it was.
+  mutating func copied() throws -> [WireID: Int64] {
+    let rows = try connection.query("SELECT item, copied FROM arrivals WHERE zone = $1 AND transfer = $2", key)
+    return Dictionary(try rows.map { (try StoredZone.id($0.blob(0)), try $0.integer(1)) }) { $1 }
+  }
+
+  /// Whether something arrives in a zone.
+  static func isAny(in zone: String, _ connection: inout any SQLConnection) throws -> Bool {
+    try !connection.query("SELECT item FROM arrivals WHERE zone = $1 LIMIT 1", [.text(zone)]).isEmpty
   }
 
   /// The first ones, each after the folder that it is in.
@@ -352,7 +420,8 @@ extension StoredZone {
       let name = MarkedName.numbered(place.name, number, isFolder: isFolder)
       if try occupant(of: Place(parent: place.parent, name: name)) == nil { return name }
     }
-    throw HubError(.conflict, "too many items of this name are there")
+    // Nothing else has that.
+    return MarkedName.marked(place.name, WireID().description, isFolder: isFolder)
   }
 
   /// Forgets the versions of an item, as many as one transaction may.

@@ -13,6 +13,7 @@ enum TransferTables {
       handle TEXT NOT NULL,
       state TEXT NOT NULL,
       time BIGINT NOT NULL,
+      attempt BIGINT NOT NULL,
       PRIMARY KEY (zone, item))
     """,
     // What others offer to it: where that is. The other zone has the rest.
@@ -24,6 +25,7 @@ enum TransferTables {
       item BYTEA NOT NULL,
       state TEXT NOT NULL,
       time BIGINT NOT NULL,
+      attempt BIGINT NOT NULL,
       PRIMARY KEY (zone, transfer))
     """,
     // Items that arrive by an offer, until all of them are there. Their versions are in `versions` already.
@@ -37,5 +39,6 @@ enum TransferTables {
       entry TEXT NOT NULL,
       PRIMARY KEY (zone, transfer, item))
     """,
+    "CREATE INDEX IF NOT EXISTS arrivals_by_place ON arrivals (zone, transfer, place)",
   ]
 }

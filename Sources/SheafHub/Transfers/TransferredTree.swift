@@ -13,7 +13,8 @@ struct TransferredTree: Sendable {
   let top: WireID
   /// Each after the folder that it is in, or was in.
   private(set) var items: [WireID]
-  private let known: Set<WireID>
+  /// The numbers of their newest changes.
+  private(set) var numbers: [WireID: Int64]
   /// The zone's number at the reading.
   private let number: Int64
 
@@ -22,30 +23,27 @@ struct TransferredTree: Sendable {
   /// - Throws: ``HubError`` of kind `tooLarge`, and those of ``SharedTree`` for what cannot go along.
   init(_ item: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
     let head = try ZoneHead.read(zone, in: &connection)
-    top = try Self.check(item, of: zone, connection).item
-    number = head.number
-    var (items, known) = ([top], Set([top]))
-    func add(_ item: WireID) throws {
-      guard known.insert(item).inserted else { return }
-      items.append(item)
-      guard items.count <= Self.mostItems else {
-        throw HubError(.tooLarge, "item: it has more than \(Self.mostItems) items in it, with deleted ones")
+    let row = try Self.check(item, of: zone, connection)
+    (top, number) = (row.item, head.number)
+    (items, numbers) = ([top], [top: row.number])
+    var folders = row.kind == .folder ? [top] : []
+    while let folder = folders.popLast() {
+      for child in try Self.children(of: folder, in: zone, &connection) where try add(child.item, child.number) {
+        if child.isFolder { folders.append(child.item) }
       }
     }
-    var next = 0
-    while next < items.count {
-      for child in try Self.children(of: items[next], in: zone, &connection) { try add(child) }
-      next += 1
+    // What was deleted from a folder that was deleted is found with the next look.
+    while try addDeleted(of: zone, &connection) {}
+  }
+
+  /// - Returns: whether it is news.
+  private mutating func add(_ item: WireID, _ number: Int64) throws -> Bool {
+    guard numbers.updateValue(number, forKey: item) == nil else { return false }
+    items.append(item)
+    guard items.count <= Self.mostItems else {
+      throw HubError(.tooLarge, "item: it has more than \(Self.mostItems) items in it, with deleted ones")
     }
-    let deleted = try Self.deletedItems(of: zone, &connection)
-    // What was deleted from a folder that was deleted is found after that.
-    next = 0
-    while next < items.count {
-      for child in deleted[items[next]] ?? [] { try add(child) }
-      next += 1
-    }
-    self.items = items
-    self.known = known
+    return true
   }
 
   /// The item of an id, if it can be given away: nothing in it is shared, and it has no name elsewhere.
@@ -62,36 +60,42 @@ struct TransferredTree: Sendable {
 
   private static func children(
     of folder: WireID, in zone: String, _ connection: inout any SQLConnection
-  ) throws -> [WireID] {
-    var children: [WireID] = []
+  ) throws -> [(item: WireID, number: Int64, isFolder: Bool)] {
+    var children: [(item: WireID, number: Int64, isFolder: Bool)] = []
     var last: [UInt8] = []
     while true {
       let rows = try connection.query(
-        "SELECT name, item FROM names WHERE zone = $1 AND parent = $2 AND name > $3 ORDER BY name LIMIT $4",
-        [.text(zone), .blob(folder.bytes), .blob(last), .integer(page)])
-      children += try rows.map { try StoredZone.id($0.blob(1)) }
+        """
+        SELECT names.name, names.item, items.number, items.kind
+        FROM names JOIN items ON items.zone = names.zone AND items.item = names.item
+        WHERE names.zone = $1 AND names.parent = $2 AND names.name > $3 ORDER BY names.name LIMIT $4
+        """, [.text(zone), .blob(folder.bytes), .blob(last), .integer(page)])
+      children += try rows.map { row in
+        (try StoredZone.id(row.blob(1)), try row.integer(2), try row.text(3) == ItemKind.folder.rawValue)
+      }
       guard rows.count == page, children.count <= mostItems, let end = rows.last else { return children }
       last = try end.blob(0)
     }
   }
 
-  /// The deleted items of a zone, but for purged ones, by the folder that they were in.
-  private static func deletedItems(
-    of zone: String, _ connection: inout any SQLConnection
-  ) throws -> [WireID: [WireID]] {
-    var items: [WireID: [WireID]] = [:]
+  /// Adds what was deleted from folders of the tree, but for purged items.
+  ///
+  /// - Returns: whether there was something.
+  private mutating func addDeleted(of zone: String, _ connection: inout any SQLConnection) throws -> Bool {
+    var isNews = false
     var last: Int64 = 0
     while true {
       let rows = try connection.query(
         """
         SELECT item, number, places FROM items
         WHERE zone = $1 AND number > $2 AND deleted IS NOT NULL AND places <> $3 ORDER BY number LIMIT $4
-        """, [.text(zone), .integer(last), .text(StoredZone.noPlaces), .integer(page)])
+        """, [.text(zone), .integer(last), .text(StoredZone.noPlaces), .integer(Self.page)])
       for row in rows {
         let places: [Place] = try StoredZone.decoded(row.text(2))
-        if let folder = places.first?.parent { items[folder, default: []].append(try StoredZone.id(row.blob(0))) }
+        guard let folder = places.first?.parent, numbers[folder] != nil else { continue }
+        if try add(StoredZone.id(row.blob(0)), row.integer(1)) { isNews = true }
       }
-      guard rows.count == page, let end = rows.last else { return items }
+      guard rows.count == Self.page, let end = rows.last else { return isNews }
       last = try end.integer(1)
     }
   }
@@ -103,9 +107,9 @@ struct TransferredTree: Sendable {
       [.text(zone), .integer(number), .integer(Self.mostChanges)])
     if rows.count == Self.mostChanges { return false }
     return try rows.allSatisfy { row in
-      if known.contains(try StoredZone.id(row.blob(0))) { return false }
+      if numbers[try StoredZone.id(row.blob(0))] != nil { return false }
       let places: [Place] = try StoredZone.decoded(row.text(1))
-      return !places.contains { known.contains($0.parent) }
+      return !places.contains { numbers[$0.parent] != nil }
     }
   }
 }

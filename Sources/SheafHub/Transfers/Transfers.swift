@@ -7,9 +7,11 @@ import SheafWire
 /// Rules:
 /// 1. An offer is a row in the giver's zone. The recipient's zone has a hint of it, which the other one confirms.
 /// 2. What is accepted is copied first: versions, labels and contents into the recipient's zone, where nobody sees them
-///    (``TransferCopy``). Each step is a transaction of one zone and can be repeated, by any process.
+///    (``TransferCopy``). Each step is a transaction of one zone and can be repeated, by any process. Each acceptance has
+///    a number in both zones. The latest alone copies, takes the copy away, and goes on to rule 3.
 /// 3. It leaves the giver's zone with one transaction, if that still has what was copied, and is purged there: what a
-///    machine of the giver saves in it afterwards is a new document of theirs. From then on the row says so.
+///    machine of the giver saves in it afterwards is a new document of theirs. From then on the row says so, and nothing
+///    takes the copy away any more.
 /// 4. It is in the recipient's zone with the next transaction. If the process ends between the two, the upkeep does it,
 ///    or whoever accepts again.
 struct Transfers: Sendable {
@@ -50,7 +52,7 @@ struct Transfers: Sendable {
     guard handle.description != caller.handle else { throw HubError(.invalid, "handle: it is the account's already") }
     let found = try await database.read { connection in try ShareRows.person(handle, in: &connection) }
     guard let person = found else { throw HubError(.notFound, "handle: no account has it") }
-    try await checkRoom(for: zone, to: person.zone)
+    let hasRoom = try await hasRoom(for: zone, at: person.zone)
     let (former, transfer) = try await database.write { connection -> (Transfer?, Transfer) in
       var head = try ZoneHead.take(zone, in: &connection)
       let row = try TransferredTree.check(item, of: zone, connection)
@@ -60,8 +62,15 @@ struct Transfers: Sendable {
       if let former {
         guard former.state == .offered else { throw HubError(.conflict, "item: it is being given away") }
         if former.recipient.zone == person.zone { return (nil, former) }
-      } else if made.count >= Self.mostMade {
-        throw HubError(.conflict, "the account makes as many offers as it may; take one back")
+      } else {
+        var stored = StoredZone(zone: zone, connection: connection)
+        let standing = try made.count { try stored.item($0.item).map { !$0.isDeleted } ?? false }
+        guard standing < Self.mostMade else {
+          throw HubError(.conflict, "the account makes as many offers as it may; take one back")
+        }
+      }
+      guard hasRoom else {
+        throw HubError(.conflict, "handle: it was offered as much as it may be; try again tomorrow")
       }
       try rows.write(
         Transfer(id: WireID(), item: row.item, giver: caller, recipient: person, state: .offered, time: now))
@@ -83,16 +92,14 @@ struct Transfers: Sendable {
     return facts
   }
 
-  private func checkRoom(for giver: String, to recipient: String) async throws {
+  /// Whether an account may be offered more by another one.
+  private func hasRoom(for giver: String, at recipient: String) async throws -> Bool {
     let hints = try await database.read { connection in
       var rows = TransferRows(zone: recipient, connection: connection)
       return try rows.hints()
     }
-    guard hints.count(where: { $0.giver == giver }) < Self.mostFromOne,
-      hints.count(where: { $0.isOpen }) < Self.mostToOne
-    else {
-      throw HubError(.conflict, "handle: it was offered as much as it may be; try again tomorrow")
-    }
+    return hints.count(where: { $0.giver == giver }) < Self.mostFromOne
+      && hints.count(where: { $0.isOpen }) < Self.mostToOne
   }
 
   /// Tells the recipient of an offer.
@@ -136,7 +143,7 @@ struct Transfers: Sendable {
       var rows = TransferRows(zone: zone, connection: connection)
       var stored = StoredZone(zone: zone, connection: connection)
       guard let transfer = try find(&rows, &stored), transfer.state == .offered else { throw Self.nothing }
-      try rows.remove(transfer)
+      guard try rows.remove(transfer) else { throw Self.nothing }
       if let row = try stored.item(transfer.item), !row.isPurged {
         let event = try Self.event(transfer, .removed, row, of: zone, by: caller, at: now, connection)
         try head.append(event, to: zone, in: &connection)
@@ -150,7 +157,7 @@ struct Transfers: Sendable {
   private func end(_ transfer: Transfer, by actor: Person) async throws {
     let (zone, now) = (transfer.recipient.zone, clock.now)
     do {
-      let facts = try await facts(of: transfer, for: zone)
+      let facts = try await facts(of: transfer, for: zone, isEnding: true)
       try await database.write { connection in
         var head = try ZoneHead.take(zone, in: &connection)
         var rows = TransferRows(zone: zone, connection: connection)
@@ -215,14 +222,14 @@ struct Transfers: Sendable {
   }
 
   /// An offer as one side sees it; nil where the item is gone.
-  private func facts(of transfer: Transfer, for zone: String) async throws -> TransferFacts? {
+  ///
+  /// - Parameter isEnding: Whether that is told, of an item that may be deleted.
+  private func facts(of transfer: Transfer, for zone: String, isEnding: Bool = false) async throws -> TransferFacts? {
     let row = try await database.read { connection in
       var stored = StoredZone(zone: transfer.giver.zone, connection: connection)
       return try stored.item(transfer.item)
     }
-    guard let row, !row.isPurged, !row.isDeleted || zone == transfer.recipient.zone, let place = row.places.first else {
-      return nil
-    }
+    guard let row, !row.isPurged, isEnding || !row.isDeleted, let place = row.places.first else { return nil }
     let (giver, recipient) = (transfer.giver, transfer.recipient)
     return TransferFacts(
       transfer: transfer.id, item: zone == giver.zone ? transfer.item : nil,
@@ -242,14 +249,50 @@ struct Transfers: Sendable {
     _ id: WireID, by recipient: Person, until deadline: ContinuousClock.Instant
   ) async throws -> TransferProgress {
     if let item = try await accepted(id, by: recipient.zone) { return TransferProgress(isDone: true, item: item) }
-    let transfer = try await transfer(id, to: recipient)
-    if transfer.state == .offered {
-      try await checkShares(of: recipient.zone)
-      guard try await give(transfer, until: deadline) else { return TransferProgress(isDone: false) }
+    var transfer = try await transfer(id, to: recipient)
+    var given: TransferredTree?
+    if transfer.state == .offered, let begun = try await begin(transfer) {
+      transfer = begun
+      guard let tree = try await give(transfer, until: deadline) else {
+        // Another acceptance may have done it.
+        let item = try await accepted(id, by: recipient.zone)
+        return TransferProgress(isDone: item != nil, item: item)
+      }
+      given = tree
     }
+    transfer.state = .given
     let item = try await finish(transfer)
+    // What is left of the contents the upkeep destroys.
+    for item in given?.items ?? [] where ContinuousClock.now < deadline {
+      try? await purging.purge(item, in: transfer.giver.zone, by: "")
+    }
     await database.emptyLog()
     return TransferProgress(isDone: true, item: item)
+  }
+
+  /// Begins an acceptance, which ends those before it.
+  ///
+  /// - Returns: the offer with the number of the acceptance; nil where it was given already.
+  /// - Throws: `notFound` where it is not offered any more.
+  private func begin(_ transfer: Transfer) async throws -> Transfer? {
+    let (giver, recipient) = (transfer.giver.zone, transfer.recipient.zone)
+    let begun = try await database.write { connection -> Transfer? in
+      _ = try ZoneHead.take(giver, in: &connection)
+      var rows = TransferRows(zone: giver, connection: connection)
+      guard var known = try rows.made(transfer.item), known.id == transfer.id else { throw Self.nothing }
+      if known.state == .given { return nil }
+      known.attempt += 1
+      try rows.write(known)
+      return known
+    }
+    guard let begun else { return nil }
+    try await database.write { connection in
+      _ = try ZoneHead.take(recipient, in: &connection)
+      var rows = TransferRows(zone: recipient, connection: connection)
+      // A later one may have begun: then this one ends at its next step.
+      _ = try rows.begin(begun.id, attempt: begun.attempt)
+    }
+    return begun
   }
 
   /// What came of an offer that was accepted before; nil for another one.
@@ -262,32 +305,31 @@ struct Transfers: Sendable {
     }
   }
 
-  /// - Throws: `conflict` where all that an account owns is shared.
-  private func checkShares(of zone: String) async throws {
-    let shared = try await database.read { connection in
-      var rows = ShareRows(zone: zone, connection: connection)
-      return try rows.activeItems()
-    }
-    if shared.contains(.root) {
-      throw HubError(.conflict, "the account shares all of its documents, so it takes over nothing")
-    }
-  }
-
   /// Copies a tree, and takes it out of the giver's zone.
   ///
-  /// - Returns: false where there is more to do.
-  private func give(_ transfer: Transfer, until deadline: ContinuousClock.Instant) async throws -> Bool {
+  /// - Returns: the tree; nil where there is more to do, or a later acceptance does it.
+  private func give(_ transfer: Transfer, until deadline: ContinuousClock.Instant) async throws -> TransferredTree? {
     do {
       for _ in 0..<Self.attempts {
         let tree = try await self.tree(of: transfer)
-        guard try await copy.copy(tree, transfer, until: deadline) else { return false }
-        if try await leave(tree, transfer) { return true }
+        if try await copy.copy(tree, transfer, until: deadline), try await leave(tree, transfer) { return tree }
+        if ContinuousClock.now > deadline { return nil }
       }
-      return false
-    } catch let error as HubError where error.kind != .unavailable {
-      // Whoever has no room for it now may have it later, and copying begins anew then.
-      try await copy.discard(transfer.id, in: transfer.recipient.zone)
+      return nil
+    } catch let error where Self.endsCopying(error) {
+      // Whoever has no room for it now may have it later, and copying begins anew then. Where a later acceptance has
+      // given it meanwhile, the copy is that one's.
+      try await copy.discard(transfer.id, attempt: transfer.attempt, in: transfer.recipient.zone)
       throw error
+    }
+  }
+
+  /// Whether copying cannot go on with the next request.
+  private static func endsCopying(_ error: any Error) -> Bool {
+    switch error {
+    case let error as HubError: error.kind != .unavailable
+    case HubStoreError.full: true
+    default: false
     }
   }
 
@@ -313,7 +355,7 @@ struct Transfers: Sendable {
       var purge = try Purge(zone: zone, device: "", connection: connection)
       var rows = TransferRows(zone: zone, connection: connection)
       guard let known = try rows.made(transfer.item), known.id == transfer.id else { throw Self.nothing }
-      if known.state == .given { return true }
+      guard known.state == .offered, known.attempt == transfer.attempt else { return false }
       guard try tree.isCurrent(in: zone, &connection) else { return false }
       _ = try TransferredTree.check(transfer.item, of: zone, connection)
       var event = try purge.row(of: transfer.item).map {
@@ -333,10 +375,9 @@ struct Transfers: Sendable {
       }
       event?.data.contentCount = max(0, count - 1)
       if let event { try purge.tell(event) }
-      try rows.write(
-        Transfer(
-          id: transfer.id, item: transfer.item, giver: transfer.giver, recipient: transfer.recipient, state: .given,
-          time: transfer.time))
+      var given = known
+      given.state = .given
+      try rows.write(given)
       try purge.end()
       return true
     }
@@ -351,12 +392,8 @@ struct Transfers: Sendable {
     } catch let error as HubError where error.kind == .notFound {
       // The account was removed, and with it what was its own by then.
     }
-    let zone = transfer.giver.zone
-    try await database.write { connection in
-      _ = try ZoneHead.take(zone, in: &connection)
-      var rows = TransferRows(zone: zone, connection: connection)
-      try rows.remove(transfer)
-    }
+    // The giver's account may be gone, and the row with it.
+    _ = try await forget(transfer)
     return ArrivingItem.id(of: transfer.item, by: transfer.id)
   }
 
@@ -374,50 +411,88 @@ struct Transfers: Sendable {
     }
   }
 
-  /// Goes on with what is left undone in a zone, and forgets offers that ended.
+  /// Goes on with what is left undone in a zone, and forgets offers that ended. What fails is tried again with the next
+  /// upkeep, and keeps nothing else.
   func upkeep(of zone: String) async throws {
     let (made, hints) = try await database.read { connection in
       var rows = TransferRows(zone: zone, connection: connection)
       return (try rows.made(), try rows.hints())
     }
-    for transfer in made {
-      switch transfer.state {
-      case .given: _ = try await finish(transfer)
-      case .offered:
-        if let facts = try await facts(of: transfer, for: transfer.recipient.zone) {
-          do {
-            try await deliver(transfer, facts)
-          } catch let error as HubError where error.kind == .notFound {
-            try await forget(transfer)
-          }
-        } else {
-          try await forget(transfer)
-          try await end(transfer, by: transfer.giver)
-        }
-      }
-    }
-    let now = clock.now
-    for hint in hints {
-      if hint.isOpen {
-        guard try await confirmed(hint, to: zone) == nil else { continue }
-        _ = try await database.write { connection in
-          var rows = TransferRows(zone: zone, connection: connection)
-          return try rows.end(hint.transfer, at: now)
-        }
-        try await copy.discard(hint.transfer, in: zone)
-      } else if now.nanoseconds - hint.time.nanoseconds >= Self.endedLifetime {
-        _ = try await database.write { connection in
-          var rows = TransferRows(zone: zone, connection: connection)
-          return try rows.forget(hint.transfer)
-        }
-      }
+    for transfer in made { try await go { try await upkeep(of: transfer) } }
+    for hint in hints { try await go { try await upkeep(of: hint, in: zone) } }
+  }
+
+  private func go(_ body: () async throws -> Void) async throws {
+    do {
+      try await body()
+    } catch is CancellationError {
+      throw CancellationError()
+    } catch HubStoreError.unavailable(let reason) {
+      throw HubStoreError.unavailable(reason)
+    } catch {
+      return
     }
   }
 
-  private func forget(_ transfer: Transfer) async throws {
+  private func upkeep(of transfer: Transfer) async throws {
+    if transfer.state == .given {
+      _ = try await finish(transfer)
+    } else if let facts = try await facts(of: transfer, for: transfer.recipient.zone) {
+      do {
+        try await deliver(transfer, facts)
+      } catch let error as HubError where error.kind == .notFound {
+        _ = try await forget(transfer)
+      }
+    } else if try await forget(transfer) {
+      try await end(transfer, by: transfer.giver)
+    }
+  }
+
+  private func upkeep(of hint: TransferRows.Hint, in zone: String) async throws {
+    let now = clock.now
+    if hint.isOpen {
+      guard try await confirmed(hint, to: zone) == nil else { return }
+      _ = try await database.write { connection in
+        var rows = TransferRows(zone: zone, connection: connection)
+        return try rows.end(hint.transfer, at: now)
+      }
+    }
+    try await copy.discard(hint.transfer, in: zone)
+    guard !hint.isOpen, now.nanoseconds - hint.time.nanoseconds >= Self.endedLifetime else { return }
     _ = try await database.write { connection in
-      var rows = TransferRows(zone: transfer.giver.zone, connection: connection)
+      var rows = TransferRows(zone: zone, connection: connection)
+      return try rows.forget(hint.transfer)
+    }
+  }
+
+  /// - Returns: whether it was there, in the state in which it was read.
+  private func forget(_ transfer: Transfer) async throws -> Bool {
+    let zone = transfer.giver.zone
+    return try await database.write { connection in
+      do {
+        _ = try ZoneHead.take(zone, in: &connection)
+      } catch let error as HubError where error.kind == .notFound {
+        return false
+      }
+      var rows = TransferRows(zone: zone, connection: connection)
       return try rows.remove(transfer)
+    }
+  }
+
+  /// Completes what was given by an account and to it, and takes away what was copied for it and not given, before the
+  /// account goes or is written to a file.
+  func settle(_ zone: String) async throws {
+    let (made, hints) = try await database.read { connection in
+      var rows = TransferRows(zone: zone, connection: connection)
+      return (try rows.made(), try rows.hints())
+    }
+    for transfer in made where transfer.state == .given { _ = try await finish(transfer) }
+    for hint in hints {
+      if hint.isOpen, let transfer = try await confirmed(hint, to: zone), transfer.state == .given {
+        _ = try await finish(transfer)
+      } else {
+        try await copy.discard(hint.transfer, in: zone)
+      }
     }
   }
 

@@ -9,6 +9,8 @@ struct WorkingCopy {
   /// Stored extents; exactly `size` bytes, holes where only `dirty` has data.
   private(set) var content: Content
   private(set) var dirty = DirtyRuns()
+  /// Whether ``dirty`` is some of very many runs.
+  private var isPartOfMany = false
   /// The steps since the contents were last stored, except for writes that lie in memory; nil if the log cannot express
   /// them.
   private(set) var log: WriteLog? = WriteLog()
@@ -292,6 +294,7 @@ struct WorkingCopy {
     first limit: Int, runs: Int, in storage: any ChunkStorage
   ) throws -> (content: Content, part: DirtyRuns) {
     var part = self
+    part.isPartOfMany = dirty.runs.count >= Self.manyRuns
     part.dirty = dirty.prefix(limit, runs: runs)
     return (try part.stored(in: storage), part.dirty)
   }
@@ -372,7 +375,7 @@ struct WorkingCopy {
   private static let manyRuns = 1_024
 
   /// Bytes of the longest hole between two runs that becomes zeros.
-  private var filledHole: Int64 { dirty.runs.count >= Self.manyRuns ? 4_095 : 0 }
+  private var filledHole: Int64 { isPartOfMany || dirty.runs.count >= Self.manyRuns ? 4_095 : 0 }
 
   /// Bytes that are made ready at a time where so many were written: several chunks.
   private static let fillSize = 4 * Chunker.maximum

@@ -5,7 +5,7 @@ import SheafStore
 /// Contents that wait in the working file: a large save is kept first, and completed in the background.
 ///
 /// ```
-///            8 MiB or 4096 runs           close, 1 s              a thread, in steps
+///            8 MiB or 1024 runs           close, 1 s              a thread, in steps
 ///   memory ─────────────────────► area ─────────────────► kept ─────────────────────────► a version
 ///             spill(_:_:)               keep(_:_:cause:)       completeSave(of:givesWay:):
 ///                                                              storeStep(of:_:), then makeVersion(_:_:cause:)

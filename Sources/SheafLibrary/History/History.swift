@@ -157,10 +157,14 @@ extension Library {
       }
       let row = try versionRow(item.id, number ?? current, inode, path)
       let first = try firstVisibleVersion(of: item.id, inode, .api(account(path.account).id))
-      if let holder = try read({ try $0.version(item.id, label: name) }), holder.number < first {
-        throw SheafError(
-          .exists, subject: "label \(name)", reason: "is that of a version from before \(path) was shared",
-          advice: "give another label")
+      if let holder = try read({ try $0.version(item.id, label: name) }) {
+        guard holder.number >= first else {
+          throw SheafError(
+            .exists, subject: "label \(name)", reason: "is that of a version from before \(path) was shared",
+            advice: "give another label")
+        }
+        // What changes nothing here must not undo what was done elsewhere meanwhile.
+        if holder.number == row.number, !row.isOpen { return try version(row, seenFrom: first) }
       }
       try makeChange(.label) { change in
         // Later writes belong to another version than the one that gets the label.

@@ -203,6 +203,7 @@ extension Library {
     case .destroy(let id): try destroy(id, account)
     case .destroySent(let id): try destroySent(id, account)
     case .identify(let id, let new, let versions): try identify(id, as: new, versions, account)
+    case .renew(let id): try renew(id, account)
     case .absorb(let id, let other, let versions): try absorb(id, into: other, versions, account)
     case .moveVersion(let version, let id, let other): try moveVersion(version, from: id, to: other, account)
     }
@@ -804,7 +805,7 @@ extension Library {
           guard let other = versions[former] ?? (id != new && fact == nil ? former : nil) else { continue }
           try change.rows.set(
             ReplicaVersionRow(
-              number: number, uuid: other.bytes, isSent: versions[former] == nil && fact?.isSent ?? false), of: item.id)
+              number: number, uuid: other.bytes, isSent: fact?.isSent ?? false), of: item.id)
         }
         // By the ids that the versions have now.
         if id != new { try renewRequests(of: item, replica, change) }
@@ -812,6 +813,22 @@ extension Library {
           inode.item = nil
           tell(.appearance(inode.ino), from: 0)
         }
+      }
+    }
+  }
+
+  /// Has the current version of a document sent, with all labels.
+  private func renew(_ id: WireID, _ account: Int64) throws {
+    try locked {
+      let replica = try connected(account)
+      guard let inode = try replicaInode(id, of: account), let item = try item(of: inode),
+        let version = try replicaVersions(of: item, replica).ids[item.version]
+      else { return }
+      try makeChange(.replica) { change in
+        try change.rows.set(
+          ReplicaVersionRow(number: item.version, uuid: version.bytes, isSent: false), of: item.id)
+        try requestLabels(of: item, replica, change)
+        change.whenRecorded { [self] in tell(.appearance(inode.ino), from: 0) }
       }
     }
   }
@@ -949,7 +966,7 @@ extension ReplicaStep {
   var items: [WireID] {
     switch self {
     case .make(let item, _), .set(let item, _, _): [item.item]
-    case .place(let id, _), .delete(let id, _), .destroy(let id), .destroySent(let id): [id]
+    case .place(let id, _), .delete(let id, _), .destroy(let id), .destroySent(let id), .renew(let id): [id]
     case .identify(let id, let other, _), .absorb(let id, let other, _): [id, other]
     case .moveVersion(_, let id, let other): [id, other.item]
     }

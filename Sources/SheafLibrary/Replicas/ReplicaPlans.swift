@@ -595,7 +595,7 @@ extension Plan {
     for change in changes {
       switch change {
       case .put(let item, _): items.insert(item.item)
-      case .delete(let id, _), .destroy(let id), .destroySent(let id): items.insert(id)
+      case .delete(let id, _), .destroy(let id), .destroySent(let id), .renew(let id): items.insert(id)
       case .identify(let id, let other, _), .absorb(let id, let other): items.formUnion([id, other])
       case .moveVersion(_, let id, let other): items.formUnion([id, other.item])
       }

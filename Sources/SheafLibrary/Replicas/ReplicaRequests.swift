@@ -37,6 +37,11 @@ extension Library {
     guard let replica = try replica(of: item, change) ?? former, replica.share == nil,
       let version = try replicaVersions(of: item, replica).ids[number]
     else { return }
+    // It is one version's. Of two requests the later to arrive would win.
+    for other in try change.rows.replicaRequests(of: item.owner, item: item.uuid.bytes)
+    where other.label == label && other.version != version.bytes {
+      try change.rows.remove(other, of: item.owner)
+    }
     try change.rows.set(
       ReplicaRequestRow(item: item.uuid.bytes, version: version.bytes, label: label), of: item.owner)
     wakeReplica(of: item.owner, change)
@@ -79,7 +84,7 @@ extension Library {
     }
   }
 
-  private func requestLabels(of item: ItemRow, _ replica: ReplicaRow, _ change: Change) throws {
+  func requestLabels(of item: ItemRow, _ replica: ReplicaRow, _ change: Change) throws {
     let versions = try replicaVersions(of: item, replica).ids
     for (number, label) in try change.rows.labels(item.id) {
       guard let version = versions[number] else { continue }

@@ -15,6 +15,8 @@ package enum ReplicaStep: Hashable, Sendable, Codable {
   case destroy(WireID)
   case destroySent(WireID)
   case identify(WireID, as: WireID, versions: [WireID: WireID])
+  /// The current version of the document is one that the hub does not have.
+  case renew(WireID)
   case absorb(WireID, into: WireID, versions: [WireID])
   case moveVersion(WireID, from: WireID, to: LocalItem)
 
@@ -34,7 +36,7 @@ package enum ReplicaStep: Hashable, Sendable, Codable {
     case .identify(_, _, let versions): Array(versions.keys)
     case .absorb(_, _, let versions): versions
     case .moveVersion(let version, _, _): [version]
-    case .place, .delete, .destroy, .destroySent: []
+    case .place, .delete, .destroy, .destroySent, .renew: []
     }
   }
 }
@@ -99,6 +101,9 @@ struct ReplicaSteps {
       steps.append(.identify(id, as: new, versions: versions))
       if let item = try item(id) { items[new] = item.identified(as: new, versions) }
       if id != new { items[id] = .some(nil) }
+    case .renew(let id):
+      try flush()
+      steps.append(.renew(id))
     case .absorb(let id, let other):
       try flush()
       let (gone, whole) = (try item(id), try item(other))

@@ -106,13 +106,24 @@ struct ReplicaTree: ReplicaReader {
       // The hub lost it. A machine that has its contents sends it.
       readiness = .waiting
     }
-    return LocalItem(
+    if readiness == .waiting, base == nil, inode.writerCount > 0, let last = versions.unsent.last,
+      now.nanoseconds &- last.time >= Library.replicaPause
+    {
+      // A program that has it open for long keeps nobody from what was saved in it.
+      readiness = .ready
+    }
+    var local = LocalItem(
       item: id, kind: item.kind.wire, places: places,
       mode: item.kind == .symbolicLink ? 0o777 : Int(inode.row.mode & 0o1777),
       mtime: inode.isFolder ? 0 : inode.row.mtime.nanoseconds, target: inode.row.target.map { Data($0) },
       attributes: try library.replicaAttributes(of: inode), version: versions.current,
       unsent: versions.unsent(without: lacking),
       readiness: readiness)
+    if base == nil, versions.unsent.isEmpty, item.version > 0 {
+      local.isLacking =
+        try library.read { try $0.version(item.id, item.version)?.content.absentLength ?? 0 } > 0
+    }
+    return local
   }
 
   func entry(_ id: WireID) throws -> ShareEntry? {

@@ -27,7 +27,9 @@ extension Library {
           reason: "is ignored, or a temporary file, and such files stay on this machine",
           advice: "rename it, or share the folder it is in")
       }
-      guard let share = try share(of: inode), let member = share.member(actor) else { return }
+      let known = try share(of: inode)
+      if case .change = request, known == nil { try checkNesting(of: inode, path) }
+      guard let share = known, let member = share.member(actor) else { return }
       switch request {
       case .change(let change):
         if change.changesShare { try require(.changeShare, in: share, actor, path) }

@@ -253,7 +253,9 @@ extension Library {
   /// An entry of a folder, as readdirplus gives it.
   package struct Listed: Sendable {
     package let name: [UInt8]
-    package let attributes: Attributes
+    package let ino: Int64
+    /// Nil where they are damaged.
+    package let attributes: Attributes?
     /// Where to go on after it.
     package let cookie: Int64
   }
@@ -273,13 +275,17 @@ extension Library {
       if cookie == 0, notesAccess { noteAccess(folder) }
       var after = cookie
       while true {
-        let rows = try read { [after] in try $0.listing(ino, after: after, limit: limit) }
+        let rows = try read { [after] in try $0.readableListing(ino, after: after, limit: limit) }
         guard let last = rows.last else { return [] }
         try Self.requireOrder(rows.map(\.hash), of: ino)
-        let listed = try rows.compactMap { row in
-          let inode = inodes[row.inode.ino] ?? inodes.insert(Inode(row.inode))
+        let listed = try rows.compactMap { row -> Listed? in
+          guard let inode = inodes[row.ino] ?? row.inode.map({ inodes.insert(Inode($0)) }) else {
+            // Whose it is, and what others may see of it, nobody knows.
+            return isForeign(folder, caller)
+              ? nil : Listed(name: row.name, ino: row.ino, attributes: nil, cookie: row.hash)
+          }
           return isOutOfSight(inode, caller)
-            ? nil : Listed(name: row.name, attributes: try attributes(inode, caller), cookie: row.hash)
+            ? nil : Listed(name: row.name, ino: row.ino, attributes: try attributes(inode, caller), cookie: row.hash)
         }
         if !listed.isEmpty { return listed }
         after = last.hash

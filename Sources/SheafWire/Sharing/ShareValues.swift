@@ -32,11 +32,15 @@ public struct ShareSettings: Hashable, Sendable, Codable {
   public var newLink: Bool?
   /// Seconds from now in which strangers may join by the URL, or ask for access; 0 for ever.
   public var linkSeconds: Int64?
+  /// Handles of people who are to be invited next: where one of this hub has no account, nothing changes.
+  public var people: [String]?
 
   public init(
     title: String? = nil, anyone: WirePublicPermission? = nil, permission: WirePermission? = nil,
-    allowInvites: Bool? = nil, allowRequests: Bool? = nil, newLink: Bool? = nil, linkSeconds: Int64? = nil
+    allowInvites: Bool? = nil, allowRequests: Bool? = nil, newLink: Bool? = nil, linkSeconds: Int64? = nil,
+    people: [String]? = nil
   ) {
+    self.people = people
     self.title = title
     self.anyone = anyone
     self.permission = permission

@@ -144,10 +144,11 @@ struct Actions {
       {
         for entry in page {
           let place = path + [UInt8(ascii: "/")] + entry.name
-          found.append(Found(account: account, path: place, attributes: entry.attributes))
           `do`("lookup") { try library.lookup(folder, entry.name, .library) }
-          if entry.attributes.mode & S_IFMT == S_IFDIR, seen.insert(entry.attributes.ino).inserted {
-            waiting.append((entry.attributes.ino, place))
+          guard let attributes = entry.attributes else { continue }
+          found.append(Found(account: account, path: place, attributes: attributes))
+          if attributes.mode & S_IFMT == S_IFDIR, seen.insert(attributes.ino).inserted {
+            waiting.append((attributes.ino, place))
           }
         }
         cookie = last.cookie

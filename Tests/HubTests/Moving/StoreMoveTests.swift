@@ -74,7 +74,8 @@ import Testing
   /// Every table that a hub makes is copied, with all its columns.
   @Test func everyTableIsKnown() async throws {
     let made =
-      AccountTables.statements + ZoneTables.statements + ShareTables.statements + FederationTables.statements
+      AccountTables.statements + ZoneTables.statements + ShareTables.statements + TransferTables.statements
+      + FederationTables.statements
     let tables = made.filter { $0.description.hasPrefix("CREATE TABLE") }
     #expect(HubTables.all.count == tables.count && tables.count > 30)
     #expect(HubTables.ofZones.count + HubTables.directories.count + 1 == HubTables.all.count)

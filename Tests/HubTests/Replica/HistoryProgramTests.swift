@@ -114,6 +114,19 @@ import Testing
         let labels = try versions("Documents/plan.md", machine).map { $0.label ?? "-" }
         #expect(labels == ["first", "-", "early", "last"], "\(labels)")
       }
+      // What changes nothing on one machine does not undo what the other one did before.
+      for machine in [laptop, desktop] { _ = try machine.succeed("sync", "--pause") }
+      _ = try desktop.succeed("label", "Documents/plan.md", "first", "--version", "2")
+      _ = try laptop.succeed("label", "Documents/plan.md", "first", "--version", "1")
+      for machine in [desktop, laptop] {
+        _ = try machine.succeed("sync", "--resume")
+        try machine.wait()
+      }
+      try settle([laptop, desktop])
+      for machine in [laptop, desktop] {
+        let labels = try versions("Documents/plan.md", machine).map { $0.label ?? "-" }
+        #expect(labels == ["-", "first", "early", "last"], "\(labels)")
+      }
     }
   }
 

@@ -345,6 +345,121 @@ import Testing
     }
   }
 
+  /// What went from the tree after it was copied does not come along, and nobody's thinning, expiry or purge loses what
+  /// stays.
+  @Test(arguments: StoreEngine.available)
+  func whatLeavesTheTreeMeanwhileStays(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let (mine, theirs) = (
+        Zone(hub: story.hub, zone: story.alice.zone), Zone(hub: story.hub, zone: story.bob.zone)
+      )
+      let plans = try await Self.plans(story)
+      let secret = try await story.document("secret", "secret", in: plans)
+      let moved = try await story.document("moved", "moved", in: plans)
+      let offer = try await story.hub.transfers.offer(plans, to: story.bob.handle, by: story.alice)
+      let past = ContinuousClock.now
+      // All but the last of it is copied.
+      for _ in 0..<6 {
+        #expect(try await !story.hub.transfers.accept(offer.transfer, by: story.bob, until: past).isDone)
+      }
+      try await story.delete(secret)
+      try await story.hub.purging.purge(secret, in: story.alice.zone, by: "a")
+      #expect(try await story.move(moved, .document, to: .root, "moved").outcome == .done)
+      _ = try await story.document("moved", "another", in: plans)
+      story.test.clock.advance(seconds: 400 * 86_400)
+      try await story.hub.retention.thin(story.alice.zone, by: RetentionRules(versionDays: 1, deletedDays: 1))
+      try await story.hub.retention.expire(story.alice.zone, by: RetentionRules(versionDays: 1, deletedDays: 1))
+      _ = try await Self.accept(story, offer)
+      #expect(try await theirs.paths() == (Self.paths + ["plans/moved"]).sorted())
+      #expect(try await mine.paths() == ["moved"])
+      let texts = try await theirs.versions(theirs.item("doc").item).map { $0.split(separator: " ")[1] }
+      #expect(texts.suffix(2) == ["two", "three"])
+      try await Self.expectSound(story)
+      try await story.hub.upkeep()
+      try await Self.expectSound(story)
+    }
+  }
+
+  /// Two machines of bob's accept at once, and alice takes it back meanwhile, again and again.
+  @Test(arguments: StoreEngine.available)
+  func ofSeveralAcceptancesOneDoesIt(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let (mine, theirs) = (
+        Zone(hub: story.hub, zone: story.alice.zone), Zone(hub: story.hub, zone: story.bob.zone)
+      )
+      let transfers = story.hub.transfers
+      for round in 0..<6 {
+        let plans = try await Self.plans(story)
+        let offer = try await transfers.offer(plans, to: story.bob.handle, by: story.alice)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for number in 0..<3 {
+            group.addTask {
+              let deadline = ContinuousClock.now + .milliseconds(number * 5)
+              for _ in 0..<100 {
+                do {
+                  if try await transfers.accept(offer.transfer, by: story.bob, until: deadline).isDone { return }
+                } catch let error as HubError where error.kind == .notFound {
+                  return
+                }
+              }
+            }
+          }
+          if round % 2 == 0 {
+            group.addTask {
+              do {
+                try await transfers.withdraw(plans, by: story.alice)
+              } catch let error as HubError where error.kind == .notFound {}
+            }
+          }
+          try await group.waitForAll()
+        }
+        let sides = try await (mine.paths(), theirs.paths())
+        #expect(
+          [sides.0, sides.1].sorted { $0.count < $1.count } == [[], Self.paths], "\(round): \(sides)")
+        try await Self.expectSound(story)
+        for (zone, person) in [(theirs, story.bob), (mine, story.alice)] {
+          for item in try await zone.items() { try await story.hub.zones.clear(item, of: person) }
+        }
+        try await story.hub.upkeep()
+        try await Self.expectSound(story)
+      }
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func whatAnAccountWasGivenGoesWithIt(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let theirs = Zone(hub: story.hub, zone: story.bob.zone)
+      let plans = try await Self.plans(story)
+      let offer = try await story.hub.transfers.offer(plans, to: story.bob.handle, by: story.alice)
+      func copied() async throws -> Int64 {
+        try await database.read { connection in
+          try connection.query(
+            "SELECT COUNT(*) FROM arrivals WHERE zone = $1 AND copied > 0", [.text(story.bob.zone)]
+          ).first?.integer(0) ?? 0
+        }
+      }
+      for _ in 0..<40 where try await copied() < Self.paths.count {
+        _ = try await story.hub.transfers.accept(offer.transfer, by: story.bob, until: .now)
+      }
+      // Once all is copied, it leaves alice's zone with the fifth transaction, and comes to bob's with the next.
+      let failing = FailingDatabase(database, after: 4, isDone: true)
+      let hub = try await TestHub(failing, clock: story.test.clock).hub
+      failing.begin()
+      await #expect(throws: HubStoreError.self) {
+        _ = try await hub.transfers.accept(offer.transfer, by: story.bob, until: Self.later)
+      }
+      #expect(try await Zone(hub: story.hub, zone: story.alice.zone).paths() == [])
+      #expect(try await theirs.paths() == [])
+      try await story.hub.removeAccount(zone: story.alice.zone)
+      #expect(try await theirs.paths() == Self.paths)
+      try await Self.expectSound(story)
+    }
+  }
+
   /// The process ends at each of the transactions, before it or after it.
   @Test(arguments: StoreEngine.available, [false, true])
   func afterAnInterruptionAllOfItIsOnOneSide(_ engine: StoreEngine, isDone: Bool) async throws {

@@ -19,8 +19,8 @@ extension ProgramRun {
       }
       while let folder = folders.popLast() {
         for listed in try library.list(folder, after: 0, limit: 1000, caller)
-        where listed.attributes.mode & S_IFMT == S_IFDIR {
-          folders.append(listed.attributes.ino)
+        where listed.attributes.map({ $0.mode & S_IFMT == S_IFDIR }) ?? false {
+          folders.append(listed.ino)
         }
         for document in try library.versionFolders(of: folder, caller) {
           try lookAtVersions(document.item, step, caller)

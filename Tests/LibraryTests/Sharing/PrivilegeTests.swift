@@ -54,7 +54,7 @@ struct PrivilegeTests {
         #expect(try bob.status("\(theirs)/program").mode & 0o7777 == 0o755)
         #expect(try bob.status("\(theirs)/device").rdev == 0)
         let listed = try bob.library.list(bob.inode(theirs), after: 0, limit: 10, bob.caller)
-        #expect(listed.allSatisfy { $0.attributes.mode & 0o6000 == 0 && $0.attributes.rdev == 0 })
+        #expect(listed.allSatisfy { ($0.attributes?.mode ?? 0o7777) & 0o6000 == 0 && $0.attributes?.rdev == 0 })
         let name = Array("program".utf8)
         #expect(try bob.library.lookup(bob.inode(theirs), name, bob.caller).mode & 0o7777 == 0o755)
         // What bob does not see he does not take from a folder, and lends no program another mode with.
