@@ -114,6 +114,7 @@ extension SheafClient {
     let query = ItemAddress(account: account, path: nil).query
     return try await transport.fetch(.post, "/v1/links/accept", query: query, body: LinkRequest(url: url))
   }
+
   /// Declines an invitation by its link, or takes a request for access back.
   ///
   /// - Parameter account: As of ``accept(_:as:)``.

@@ -73,8 +73,7 @@ struct HubSharing: Sendable {
     } catch let failure as HubFailure where failure.kind == .refused(.notFound) && settings.people != nil {
       throw SheafError(
         .notFound, subject: failure.hub, reason: failure.reason,
-        advice: "people need an account there to take part; one whose handle you do not know joins by: "
-          + "sheaf invite PATH --one-time")
+        advice: Self.needsAccount)
     }
   }
 
@@ -177,8 +176,7 @@ struct HubSharing: Sendable {
       _ = try await client(of: share).share(share)
       throw SheafError(
         .notFound, subject: "\(handle)", reason: "has no account at \(failure.hub)",
-        advice: "people need an account there to take part; one whose handle you do not know joins by: "
-          + "sheaf invite PATH --one-time")
+        advice: Self.needsAccount)
     }
   }
 
@@ -333,6 +331,9 @@ struct HubSharing: Sendable {
   // MARK: - Common ground
 
   private static var now: Timestamp { Timestamp(nanoseconds: Int64(Date().timeIntervalSince1970 * 1_000_000_000)) }
+
+  private static let needsAccount =
+    "people need an account there to take part; one whose handle you do not know joins by: sheaf invite PATH --one-time"
 
   private static func notShared(_ path: ItemPath) -> SheafError {
     SheafError(

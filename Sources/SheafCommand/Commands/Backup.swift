@@ -28,10 +28,15 @@ struct Backup: AsyncParsableCommand {
     }
     if output.json { return try JSON.write(report) }
     try StandardOutput.line("Copied \(location.path.escapingControls) to \(path.escapingControls).")
-    guard report.atHub.documents > 0 else { return }
-    let (count, bytes) = (Format.count(report.atHub.documents, "document"), Format.size(report.atHub.bytes))
-    try StandardOutput.line(
-      "Contents of \(count) (\(bytes)) are at the hub only, and not in the copy. To fetch what is current: sheaf keep Documents"
-    )
+    guard let away = report.atHub.words else { return }
+    try StandardOutput.line("\(away), and not in the copy. To fetch what is current: sheaf keep Documents")
+  }
+}
+
+extension ContentsAtHub {
+  /// How much there is, the beginning of a sentence; nil where there is nothing.
+  var words: String? {
+    guard documents > 0 else { return nil }
+    return "Contents of \(Format.count(documents, "document")) (\(Format.size(bytes))) are at the hub only"
   }
 }

@@ -40,10 +40,7 @@ struct Check: AsyncParsableCommand {
         Format.count(report.chunks, "chunk"),
       ]
       if report.problems.isEmpty { try StandardOutput.line("Sound: \(checked.joined(separator: ", ")).") }
-      if report.atHub.documents > 0 {
-        let (count, bytes) = (Format.count(report.atHub.documents, "document"), Format.size(report.atHub.bytes))
-        try StandardOutput.line("Contents of \(count) (\(bytes)) are at the hub only, and not verified.")
-      }
+      if let away = report.atHub.words { try StandardOutput.line("\(away), and not verified.") }
     }
     guard report.problems.isEmpty else {
       throw SheafError(

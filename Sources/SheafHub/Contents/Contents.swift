@@ -27,11 +27,20 @@ package struct Contents: Sendable {
     return try await database.write { connection in
       var head = try ZoneHead.take(zone, in: &connection)
       try head.use(bytes)
-      return try hashes.filter { hash in
-        try connection.execute(
-          "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3",
-          [.integer(lease), .text(zone), .blob(hash.bytes)]) == 0
-      }
+      return try Self.missing(hashes, lease: lease, of: zone, in: &connection)
+    }
+  }
+
+  /// The same in a zone that the transaction has taken.
+  ///
+  /// - Parameter lease: Until when those stay that the zone has, in nanoseconds since 1970.
+  static func missing(
+    _ hashes: some Sequence<ChunkHash>, lease: Int64, of zone: String, in connection: inout any SQLConnection
+  ) throws -> [ChunkHash] {
+    try hashes.filter { hash in
+      try connection.execute(
+        "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3",
+        [.integer(lease), .text(zone), .blob(hash.bytes)]) == 0
     }
   }
 

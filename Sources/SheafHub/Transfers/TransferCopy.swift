@@ -137,13 +137,15 @@ struct TransferCopy: Sendable {
       id: source.id(version.id), item: source.id(version.item), number: version.number, base: base.map(source.id),
       cause: version.cause, time: version.time, arrived: version.arrived, size: version.size, digest: version.digest,
       author: source.transfer.author(version.author))
+    let lease = clock.now.nanoseconds + Contents.lease
     while true {
       try await copyChunks(of: manifest, version, source)
       let isAdded = try await write(source) { rows, stored, head in
         guard try rows.item(copied.item) != nil else { throw Interruption.outdated }
         if try stored.version(copied.id) != nil { return true }
         // The account may have destroyed one of its own meanwhile.
-        guard try Self.missing(manifest.hashes, of: target, &stored.connection).isEmpty else { return false }
+        let missing = try Contents.missing(manifest.hashes, lease: lease, of: target, in: &stored.connection)
+        guard missing.isEmpty else { return false }
         try stored.add(copied, manifest, device: "", change: head.number, &head)
         return true
       }
@@ -155,11 +157,7 @@ struct TransferCopy: Sendable {
   private func copyChunks(of manifest: Manifest, _ version: VersionRow, _ source: Source) async throws {
     let (hashes, target, now) = (manifest.hashes, source.target, clock.now)
     var missing = try await write(source) { _, stored, _ in
-      let lease = SQLValue.integer(now.nanoseconds + Contents.lease)
-      return try hashes.filter { hash in
-        try stored.connection.execute(
-          "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3", [lease, .text(target), .blob(hash.bytes)]) == 0
-      }
+      try Contents.missing(hashes, lease: now.nanoseconds + Contents.lease, of: target, in: &stored.connection)
     }[...]
     while !missing.isEmpty {
       let chunks = try await chunks(Array(missing), of: version, source)
@@ -168,15 +166,6 @@ struct TransferCopy: Sendable {
       }
       missing = missing.dropFirst(chunks.count)
       if !missing.isEmpty, ContinuousClock.now > source.deadline { throw Interruption.late }
-    }
-  }
-
-  private static func missing(
-    _ hashes: Set<ChunkHash>, of zone: String, _ connection: inout any SQLConnection
-  ) throws -> [ChunkHash] {
-    try hashes.filter { hash in
-      try connection.query("SELECT length FROM chunks WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)])
-        .isEmpty
     }
   }
 
@@ -283,7 +272,7 @@ struct TransferCopy: Sendable {
         let page = try rows.page(Self.step)
         for arrival in page {
           var row = arrival.row
-          if top == nil, let place = row.places.first {
+          if let place = row.places.first, place.parent == .root {
             let name = try stored.freeName(place, isFolder: row.kind == .folder)
             row.places = [Place(parent: place.parent, name: name)]
             row.deleted = nil

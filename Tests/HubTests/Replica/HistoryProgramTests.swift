@@ -224,10 +224,14 @@ import Testing
   @Test(arguments: [false, true]) func whatIsBroughtBackStaysThoughTheTrashIsEmptied(isSentFirst: Bool) throws {
     try withMachines { laptop, desktop, connect in
       try laptop.shell("echo one > keep; echo two > keep; echo x > gone; mkdir d; echo y > d/in; ln -s keep link")
+      try laptop.shell("echo z > far")
       try connect()
-      try laptop.shell("rm -r keep gone d link")
+      _ = try desktop.succeed("free", "Documents/far")
+      try laptop.shell("rm -r keep gone d link far")
       try settle([laptop, desktop])
       _ = try desktop.succeed("sync", "--pause")
+      // Of what is not on this machine nothing could stay.
+      if !isSentFirst { _ = try desktop.succeed("recover", "Documents/far") }
       for name in ["keep", "d", "link"] { _ = try desktop.succeed("recover", "Documents/\(name)") }
       _ = try desktop.succeed("label", "Documents/keep", "precious")
       try desktop.shell("mkdir folder; mv keep folder/kept")
@@ -235,7 +239,9 @@ import Testing
         // The purge is refused by what came back before it.
         _ = try laptop.succeed("sync", "--pause")
       }
-      for name in ["keep", "gone", "d", "link"] { _ = try laptop.succeed("purge", "Documents/\(name)", "--yes") }
+      for name in ["keep", "gone", "d", "link", "far"] {
+        _ = try laptop.succeed("purge", "Documents/\(name)", "--yes")
+      }
       if isSentFirst {
         _ = try desktop.succeed("sync", "--resume")
         try desktop.wait()
