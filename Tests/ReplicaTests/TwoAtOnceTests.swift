@@ -520,6 +520,24 @@ import Testing
     }
   }
 
+  /// If a folder were shared before its youngest document is sent, people would see what that was before.
+  @Test func whatIsTooYoungToBeSentIsWaitedFor() throws {
+    try LibraryStory.tell { story in
+      let laptop = story.laptop
+      try laptop.makeFolder("plans")
+      try story.sync()
+      let plans = try #require(try laptop.id("plans"))
+      func isWaitedFor() throws -> Bool {
+        try laptop.library.hasUnsent(below: plans, savedBy: Timestamp(seconds: 9_000_000_000), of: laptop.account)
+      }
+      #expect(try !isWaitedFor())
+      for text in ["secret", "open"] { try laptop.save(text, at: "plans/x") }
+      #expect(try isWaitedFor())
+      try story.sync()
+      #expect(try !isWaitedFor())
+    }
+  }
+
   /// The hub destroys no current version. So what was purged is deleted there first, then the item is destroyed, and the
   /// versions only where the hub keeps it.
   @Test func anItemIsDestroyedBeforeItsVersions() throws {

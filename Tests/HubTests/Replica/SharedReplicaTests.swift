@@ -212,7 +212,10 @@ import Testing
         sh -c 'echo SECRET > plans/x'; sh -c 'echo open > plans/x'
         (exec 9>> plans/x; sleep 3) > /dev/null 2>&1 &
         """)
-      try people.join("plans", can: "view")
+      // Nobody waits for the hub before.
+      _ = try people.alice.succeed("share", "Documents/plans", "--with", Self.bob, "--can", "view")
+      _ = try people.bob.succeed("accept", people.url("plans"))
+      try people.settle()
       let path = "Shared/\(HubPlace.handle)/plans/x"
       #expect(try people.bob.succeed("show", path).text == "open")
       let versions = try people.bob.succeed("versions", path, "--json").text
