@@ -206,6 +206,11 @@ extension String {
 extension InboxEntry {
   fileprivate var isSound: Bool {
     guard (try? AccountHandle(owner)) != nil else { return false }
+    if let asked {
+      guard asked.title.isPrintable, asked.ownerName.isPrintable, Timestamp(rfc3339: asked.time) != nil else {
+        return false
+      }
+    }
     return offer.map {
       $0.title.isPrintable && $0.ownerName.isPrintable && $0.requests >= 0 && (try? ShareURL($0.url)) != nil
     } ?? true

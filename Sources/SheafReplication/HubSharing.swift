@@ -301,6 +301,7 @@ struct HubSharing: Sendable {
       let answer = try await asker.accept(url)
       let owner = try? AccountHandle(offer.owner)
       guard let share = answer.share, !answer.requested else {
+        try await shares.refresh()
         return AcceptResult(path: nil, title: nil, owner: nil, permission: nil, requested: true)
       }
       try await shares.refresh()
@@ -316,6 +317,7 @@ struct HubSharing: Sendable {
     try await askedOfLink {
       guard let entry = try await client.inbox().entries.first(where: { $0.offer?.url == url }) else {
         try await client.withdraw(url)
+        try await shares.refresh()
         return DeclinedLink(declined: .request, title: nil)
       }
       guard entry.acceptance == .pending else {

@@ -44,8 +44,8 @@ enum CheckRules {
       "chunksCompressed", "eventsBefore", "eventsTo", "itemsBefore", "cache", "purged", "change",
     ],
     each: [
-      "keepDeleted", "keepVersions", "returning", "syncLimit", "linkEnds", "declined", "movedByOthers", "rulesByOthers",
-      "transferOffer",
+      "keepDeleted", "keepVersions", "returning", "syncLimit", "linkEnds", "declined", "withdrawn", "movedByOthers",
+      "rulesByOthers", "transferOffer",
     ])
 
   /// The condition of a setting that is to be a text, and is none.

@@ -124,6 +124,13 @@ package struct AccessRequestRow: Hashable, Sendable {
     self.time = time
     self.isBlocked = isBlocked
   }
+
+  fileprivate init(_ row: Row) throws {
+    share = try row[0]
+    account = try row[1]
+    time = try Timestamp(nanoseconds: row[2])
+    isBlocked = try row[3] as Int64 != 0
+  }
 }
 
 /// A word of the model, stored as its place in a list.
@@ -184,9 +191,10 @@ extension StoreTransaction {
     try run("DELETE FROM participants WHERE share = ?", item)
     try endInvitations(of: item)
     try run("DELETE FROM access_requests WHERE share = ?", item)
-    let declined = Self.declinedPrefix + "\(item)"
-    // Their keys go on with a dot, which is followed by a slash.
-    try run("DELETE FROM settings WHERE key > ? AND key < ?", declined + ".", declined + "/")
+    for prefix in [Self.declinedPrefix, Self.withdrawnPrefix] {
+      // Their keys go on with a dot, which is followed by a slash.
+      try run("DELETE FROM settings WHERE key > ? AND key < ?", "\(prefix)\(item).", "\(prefix)\(item)/")
+    }
     try run("DELETE FROM shares WHERE item = ?", item)
   }
 
@@ -265,10 +273,16 @@ extension StoreTransaction {
   package func accessRequests(_ share: Int64) throws -> [AccessRequestRow] {
     try all(
       "SELECT share, account, time, blocked FROM access_requests WHERE share = ? ORDER BY time, account", share
-    ) {
-      try AccessRequestRow(
-        share: $0[0], account: $0[1], time: Timestamp(nanoseconds: $0[2]), isBlocked: $0[3] as Int64 != 0)
-    }
+    ) { try AccessRequestRow($0) }
+  }
+
+  /// What an account asks for and has no answer to, oldest first.
+  package func accessRequests(by account: Int64) throws -> [AccessRequestRow] {
+    try all(
+      """
+      SELECT share, account, time, blocked FROM access_requests WHERE account = ? AND blocked = 0 ORDER BY time, share
+      """, account
+    ) { try AccessRequestRow($0) }
   }
 
   /// Whether somebody was blocked.
@@ -287,12 +301,15 @@ extension StoreTransaction {
   /// Removes what is known of somebody's asking, for someone who was let in.
   package func deleteAccessRequest(_ share: Int64, _ account: Int64) throws {
     try run("DELETE FROM access_requests WHERE share = ? AND account = ?", share, account)
-    try setSetting(Self.declined(share, account), nil)
+    for setting in [Self.declined(share, account), Self.withdrawn(share, account)] { try setSetting(setting, nil) }
   }
 
   private static let declinedPrefix = "declined."
+  private static let withdrawnPrefix = "withdrawn."
 
   private static func declined(_ share: Int64, _ account: Int64) -> String { "\(declinedPrefix)\(share).\(account)" }
+
+  private static func withdrawn(_ share: Int64, _ account: Int64) -> String { "\(withdrawnPrefix)\(share).\(account)" }
 
   /// When a request for access was turned down, unless that was forgotten since.
   package func declined(_ share: Int64, _ account: Int64) throws -> Timestamp? {
@@ -304,15 +321,31 @@ extension StoreTransaction {
     try run("DELETE FROM access_requests WHERE account = ? AND blocked = 0", account)
   }
 
+  /// When a request for access was made that was taken back since, unless that was forgotten.
+  package func withdrawn(_ share: Int64, _ account: Int64) throws -> Timestamp? {
+    try numberSetting(Self.withdrawn(share, account)).map { Timestamp(nanoseconds: $0) }
+  }
+
+  /// Takes a request back, and forgets which ones were made before `forgotten`.
+  package func withdrawAccessRequest(_ request: AccessRequestRow, forgetting forgotten: Timestamp) throws {
+    try deleteAccessRequest(request.share, request.account)
+    try forget(Self.withdrawnPrefix, before: forgotten)
+    try setSetting(Self.withdrawn(request.share, request.account), request.time.nanoseconds)
+  }
+
   /// Turns a request down, and forgets which ones were before `forgotten`.
   package func declineAccessRequest(
     _ share: Int64, _ account: Int64, at time: Timestamp, forgetting forgotten: Timestamp
   ) throws {
     try deleteAccessRequest(share, account)
-    let prefix = Self.declinedPrefix
+    try forget(Self.declinedPrefix, before: forgotten)
+    try setSetting(Self.declined(share, account), time.nanoseconds)
+  }
+
+  /// Forgets the settings of a prefix that are times before this one.
+  private func forget(_ prefix: String, before time: Timestamp) throws {
     try run(
       "DELETE FROM settings WHERE key > ? AND key < ? AND value < ?", prefix, prefix.dropLast() + "/",
-      forgotten.nanoseconds)
-    try setSetting(Self.declined(share, account), time.nanoseconds)
+      time.nanoseconds)
   }
 }

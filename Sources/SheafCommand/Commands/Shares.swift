@@ -67,6 +67,12 @@ extension AccountShares {
         requests.filter { $0.blocked == isBlocked }.map { [$0.path, "\($0.handle)", $0.name, Format.time($0.time)] })
     }
     add(
+      "You asked for access to",
+      ownRequests.map { [$0.title, $0.kind, "of \($0.owner)", Format.time($0.time)] })
+    if !ownRequests.isEmpty {
+      parts[parts.count - 1] += "  Nobody answered yet. You take a request back with its link: sheaf leave URL\n"
+    }
+    add(
       "Offered by you",
       transfers.byMe.map { [$0.path ?? $0.name, $0.kind, "to \($0.recipient)", Format.time($0.time)] })
     add(

@@ -357,8 +357,7 @@ struct HubShare: Hashable, Sendable {
 
   /// Takes back that somebody asked for access.
   mutating func withdraw(by zone: String) throws {
-    guard isActive, asking[zone]?.state == .asked else { throw Self.nothing }
-    let time = asking[zone]?.time.seconds ?? 0
+    guard let time = request(of: zone)?.time.seconds else { throw Self.nothing }
     asking = asking.filter { $0.value.state != .withdrawn || time - $0.value.time.seconds < Self.declinedLifetime }
     asking[zone]?.state = .withdrawn
   }
@@ -409,6 +408,12 @@ struct HubShare: Hashable, Sendable {
     return asking.values.filter { $0.state == .asked || $0.state == .blocked }.sorted {
       ($0.time, $0.person.handle) < ($1.time, $1.person.handle)
     }
+  }
+
+  /// The request of an account that has no answer yet.
+  func request(of zone: String) -> Asking? {
+    guard isActive, let asked = asking[zone], asked.state == .asked else { return nil }
+    return asked
   }
 
   /// Lets somebody in who asked, turns them down, or keeps anybody out for good; a block takes back an invitation that

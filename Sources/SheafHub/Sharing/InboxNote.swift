@@ -16,10 +16,21 @@ struct InboxNote: Hashable, Sendable, Codable {
     let tag: String?
   }
 
+  /// A request for access that has no answer yet, as the share was when the account made it.
+  struct Asked: Hashable, Sendable, Codable {
+    let title: String
+    let ownerName: String
+    let kind: ItemKind
+    /// Nanoseconds since 1970.
+    let time: Int64
+  }
+
   let owner: String
   let acceptance: Acceptance
   /// Nil for somebody who is out: they learn nothing more.
   let offer: Offer?
+  /// What somebody who is out asks for.
+  let asked: Asked?
   /// Where the hub of the share is dialled; nil for this hub.
   let address: String?
   /// What the account is to hear, which does not see the log of the share.
@@ -31,6 +42,8 @@ struct InboxNote: Hashable, Sendable, Codable {
   init(_ entry: InboxEntry, at address: HubAddress, for person: String, now: Timestamp) throws {
     let invalid = HubError(.invalid, "the entry is none")
     owner = entry.owner
+    // People of other hubs take part by invitation alone.
+    asked = nil
     self.address = address.description
     acceptance = try Self.word(entry.acceptance.rawValue)
     guard let offer = entry.offer, acceptance != .removed else {
@@ -66,6 +79,11 @@ struct InboxNote: Hashable, Sendable, Codable {
           url: address.map { token.url(address: $0, library: "") } ?? url(token), title: offer.title,
           ownerName: offer.ownerName, kind: offer.kind, role: offer.role.wire, permission: offer.permission.wire,
           anyone: offer.anyone.wire, requests: offer.requests, tag: offer.tag)
+      },
+      asked: asked.map {
+        InboxRequest(
+          title: $0.title, ownerName: $0.ownerName, kind: $0.kind,
+          time: Timestamp(nanoseconds: $0.time).secondsText)
       }, hub: address.map { "https://\($0)" })
   }
 }

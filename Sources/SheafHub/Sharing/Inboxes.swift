@@ -157,7 +157,7 @@ struct Inboxes: Sendable {
   private static func isHeard(_ news: OutsiderNews, _ known: SQLRow?, at now: Timestamp) throws -> Bool {
     guard news.type == .shareUpdated, let known else { return true }
     let former: InboxNote = try StoredZone.decoded(known.text(3))
-    if former.news?.type == .accessDeclined { return true }
+    if former.news?.type == .accessDeclined || former.asked != nil { return true }
     return try known.text(1) != Acceptance.pending.rawValue
       && now.nanoseconds - known.integer(2) >= invitationInterval
   }

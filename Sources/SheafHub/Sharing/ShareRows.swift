@@ -280,7 +280,11 @@ struct ShareRows {
   private mutating func tell(
     _ share: HubShare, _ before: HubShare?, _ revision: Int64, _ owner: Person, _ news: [String: OutsiderNews]
   ) throws {
-    let accounts = Set(share.members.keys).union(before?.members.keys ?? [:].keys).union(news.keys)
+    // Those who ask hear what becomes of their request, and nothing of other changes.
+    let asking = Set(share.asking.keys).union(before?.asking.keys ?? [:].keys).filter {
+      share.asking[$0]?.state != before?.asking[$0]?.state
+    }
+    let accounts = Set(share.members.keys).union(before?.members.keys ?? [:].keys).union(news.keys).union(asking)
     for account in accounts.sorted() {
       var note = InboxNote(share, for: account, owner)
       let former = before.map { InboxNote($0, for: account, owner) }
@@ -324,6 +328,12 @@ extension InboxNote {
     address = nil
     let member = share.member(account)
     acceptance = member?.acceptance ?? .removed
+    asked =
+      member == nil && !Guests.isGuest(account)
+      ? share.request(of: account).map {
+        Asked(
+          title: share.title, ownerName: owner.name ?? owner.handle, kind: share.kind, time: $0.time.nanoseconds)
+      } : nil
     offer = member.map {
       Offer(
         token: share.token.text, title: share.title, ownerName: owner.name ?? owner.handle, kind: share.kind,

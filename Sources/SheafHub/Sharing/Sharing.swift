@@ -271,7 +271,7 @@ struct Sharing: Sendable {
 
   // MARK: - Accounts that go
 
-  /// Ends what an account shares, and its part in what others share.
+  /// Ends what an account shares, and its part in what others share, and takes back what it asks for.
   func withdraw(_ zone: String) async throws {
     let (own, account) = try await database.read { connection in
       var rows = ShareRows(zone: zone, connection: connection)
@@ -282,10 +282,12 @@ struct Sharing: Sendable {
     var last: WireID?
     while true {
       let page = try await inboxes.page(after: last, limit: 100, of: zone).entries
-      for (share, note) in page where note.acceptance != .removed {
+      for (share, note) in page where note.acceptance != .removed || note.asked != nil {
         guard let owner = try await person(note.owner), owner.zone != zone else { continue }
         do {
-          try await change(share, in: owner.zone, by: account) { try $0.leave(zone) }
+          try await change(share, in: owner.zone, by: account) {
+            try $0.request(of: zone) == nil ? $0.leave(zone) : $0.withdraw(by: zone)
+          }
         } catch let error as HubError where error.kind == .notFound {
           continue
         }

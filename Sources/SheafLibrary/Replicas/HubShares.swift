@@ -410,6 +410,21 @@ extension Library: SharedReplicaInterface {
     }
   }
 
+  /// The requests of an account for access that its hub tells of.
+  package func requestsAtHub(by account: Int64) throws -> [OwnRequest] {
+    try locked {
+      try read { try $0.replicaShares(of: account) }.compactMap { row in
+        let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+        guard entry.acceptance == .removed, let asked = entry.asked, let owner = try? AccountHandle(entry.owner),
+          let time = Timestamp(rfc3339: asked.time)
+        else { return nil }
+        return OwnRequest(
+          title: asked.title, kind: asked.kind == .folder ? "folder" : "document", owner: owner,
+          ownerName: asked.ownerName, time: time)
+      }
+    }
+  }
+
   // MARK: - What commands ask
 
   /// What a path is to a hub.

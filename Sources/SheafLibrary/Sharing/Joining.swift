@@ -65,9 +65,16 @@ extension Library {
         let known = try read { try $0.accessRequests(share.row.item) }.filter { !$0.isBlocked }
         if !known.contains(where: { $0.account == account.id }) {
           guard known.count < Self.participantLimit else { throw Self.noLink }
-          let request = AccessRequestRow(share: share.row.item, account: account.id, time: clock(), isBlocked: false)
+          let time = clock()
+          // Whoever took it back within a day asks as of then, and nobody is told again.
+          let former = try read { try $0.withdrawn(share.row.item, account.id) }.flatMap { former in
+            (0..<Self.declinedSeconds).contains(time.seconds - former.seconds) ? former : nil
+          }
+          let request = AccessRequestRow(
+            share: share.row.item, account: account.id, time: former ?? time, isBlocked: false)
           try makeChange(.share) { change in
             try change.rows.save(request)
+            if former != nil { return }
             try logShareEvent(
               .accessRequested, share, inode, participant: asking(account.id, share), actor: account.id, change)
           }
@@ -111,10 +118,13 @@ extension Library {
         }
         return DeclinedLink(declined: .invitation, title: share.row.title)
       case .removed, nil:
-        let asks = try read { try $0.accessRequests(share.row.item) }
-          .contains { $0.account == account && !$0.isBlocked }
-        guard asks else { throw Self.noLink }
-        try makeChange(.share) { try $0.rows.deleteAccessRequest(share.row.item, account) }
+        let request = try read { try $0.accessRequests(share.row.item) }
+          .first { $0.account == account && !$0.isBlocked }
+        guard let request else { throw Self.noLink }
+        try makeChange(.share) {
+          try $0.rows.withdrawAccessRequest(
+            request, forgetting: Timestamp(seconds: clock().seconds - Self.declinedSeconds))
+        }
         return DeclinedLink(declined: .request, title: nil)
       }
     }

@@ -6,7 +6,8 @@ extension Library {
   /// Shares that are looked at before others use the library in between.
   private static let listedShares = 16
 
-  /// The shares of an account, those that it joined or is invited to, and the people who ask it for access.
+  /// The shares of an account, those that it joined or is invited to, the people who ask it for access, and what it
+  /// asks others for.
   ///
   /// Changes made while the list is made are in it or not.
   ///
@@ -41,11 +42,13 @@ extension Library {
         }
       }
     }
-    invitations += try self.invitations(of: number(of: handle))
+    let number = try number(of: handle)
+    invitations += try self.invitations(of: number)
+    let ownRequests = try requestsHere(by: number) + requestsAtHub(by: number)
     return try AccountShares(
       byMe: byMe.sorted { $0.path < $1.path }, withMe: withMe.sorted { $0.path < $1.path },
       invitations: invitations.sorted { $0.since > $1.since }, requests: AccessRequest.inOrder(requests),
-      transfers: transfers(of: handle))
+      ownRequests: ownRequests.sorted { $0.time > $1.time }, transfers: transfers(of: handle))
   }
 
   private func listed(_ share: ShareBook.Entry, _ inode: Inode, _ participant: ParticipantRow) throws -> AccountShare {
@@ -55,6 +58,18 @@ extension Library {
       permission: participant.permission, public: share.row.anyone, expires: try linkEnd(of: share),
       summary: summary(of: share, for: participant.account),
       people: Self.allows(.listEveryone, participant) ? share.members.count - 1 : nil, since: participant.since)
+  }
+
+  /// What an account asks for of other people of this library.
+  private func requestsHere(by account: Int64) throws -> [OwnRequest] {
+    try locked {
+      try read { try $0.accessRequests(by: account) }.compactMap { request in
+        guard let share = shares.active(request.share), let inode = try sharedInode(request.share) else { return nil }
+        return OwnRequest(
+          title: share.row.title, kind: inode.isFolder ? "folder" : "document", owner: try handle(share.owner),
+          ownerName: try name(share.owner), time: request.time)
+      }
+    }
   }
 
   private func invitation(

@@ -8,27 +8,31 @@ package struct AccountShares: Hashable, Sendable, Codable {
   package let invitations: [ShareInvitation]
   /// The requests for access to items that it may share, by path.
   package let requests: [AccessRequest]
+  /// What it asks others for itself, the latest first.
+  package let ownRequests: [OwnRequest]
   /// The items that it offers to others, and others to it.
   package let transfers: TransferList
 
   package init(
     byMe: [AccountShare], withMe: [AccountShare], invitations: [ShareInvitation], requests: [AccessRequest],
-    transfers: TransferList = .none
+    ownRequests: [OwnRequest] = [], transfers: TransferList = .none
   ) {
     self.byMe = byMe
     self.withMe = withMe
     self.invitations = invitations
     self.requests = requests
+    self.ownRequests = ownRequests
     self.transfers = transfers
   }
 
-  /// - Throws: `DecodingError`. The answer of an older process says nothing of transfers.
+  /// - Throws: `DecodingError`. The answer of an older process says nothing of own requests and transfers.
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     byMe = try container.decode([AccountShare].self, forKey: .byMe)
     withMe = try container.decode([AccountShare].self, forKey: .withMe)
     invitations = try container.decode([ShareInvitation].self, forKey: .invitations)
     requests = try container.decode([AccessRequest].self, forKey: .requests)
+    ownRequests = try container.decodeIfPresent([OwnRequest].self, forKey: .ownRequests) ?? []
     transfers = try container.decodeIfPresent(TransferList.self, forKey: .transfers) ?? .none
   }
 
@@ -36,11 +40,12 @@ package struct AccountShares: Hashable, Sendable, Codable {
   package func with(requests others: [AccessRequest], transfers further: TransferList) -> AccountShares {
     AccountShares(
       byMe: byMe, withMe: withMe, invitations: invitations, requests: AccessRequest.inOrder(requests + others),
-      transfers: transfers.with(further))
+      ownRequests: ownRequests, transfers: transfers.with(further))
   }
 
   package var isEmpty: Bool {
-    byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty && transfers.isEmpty
+    byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty && ownRequests.isEmpty
+      && transfers.isEmpty
   }
 }
 
@@ -113,5 +118,24 @@ package struct ShareInvitation: Hashable, Sendable, Codable {
     self.url = url
     self.since = since
     self.warnings = warnings
+  }
+}
+
+/// A request for access that the account made, and that has no answer yet.
+package struct OwnRequest: Hashable, Sendable, Codable {
+  package let title: String
+  /// `document` or `folder`.
+  package let kind: String
+  package let owner: AccountHandle
+  package let ownerName: String
+  /// When the account asked.
+  package let time: Timestamp
+
+  package init(title: String, kind: String, owner: AccountHandle, ownerName: String, time: Timestamp) {
+    self.title = title
+    self.kind = kind
+    self.owner = owner
+    self.ownerName = ownerName
+    self.time = time
   }
 }

@@ -238,15 +238,38 @@ public struct InboxEntry: Hashable, Sendable, Codable {
   public var acceptance: WireAcceptance
   /// The rest is there for those who take part or are invited.
   public var offer: InboxOffer?
+  /// What the account asks for that takes no part, and has no answer yet.
+  public var asked: InboxRequest?
   /// The hub of the share if that is another one: `https://ADDRESS`. Devices prove themselves there.
   public var hub: String?
 
-  public init(share: WireID, owner: String, acceptance: WireAcceptance, offer: InboxOffer?, hub: String? = nil) {
+  public init(
+    share: WireID, owner: String, acceptance: WireAcceptance, offer: InboxOffer?, asked: InboxRequest? = nil,
+    hub: String? = nil
+  ) {
     self.share = share
     self.owner = owner
     self.acceptance = acceptance
     self.offer = offer
+    self.asked = asked
     self.hub = hub
+  }
+}
+
+/// A request for access in the inbox of the account that made it.
+public struct InboxRequest: Hashable, Sendable, Codable {
+  /// As it was when the account asked, like all that follows.
+  public var title: String
+  public var ownerName: String
+  public var kind: ItemKind
+  /// When the account asked, RFC 3339 in UTC.
+  public var time: String
+
+  public init(title: String, ownerName: String, kind: ItemKind, time: String) {
+    self.title = title
+    self.ownerName = ownerName
+    self.kind = kind
+    self.time = time
   }
 }
 

@@ -67,7 +67,7 @@ import Testing
       #expect(try await story.sharing.accept(share.token, by: carol).member == nil)
       for person in [alice, bob] { #expect(try await story.inbox(person).map(\.offer?.requests) == [1]) }
       #expect(try await story.inbox(bob).map(\.offer?.title) == ["Our trip"])
-      #expect(try await story.inbox(carol).isEmpty)
+      #expect(try await story.inbox(carol).map(\.offer) == [nil])
       try await story.sharing.change(share.id, by: bob) {
         try $0.answer(carol.handle, carol, .approve, by: bob.zone, at: Timestamp(seconds: 1_800_000_000))
       }
@@ -206,6 +206,62 @@ import Testing
       _ = try await story.sharing.share(story.folder, ShareSettings(allowRequests: true), by: alice)
       _ = try await story.sharing.accept(share.token, by: bob)
       #expect(try await requests() == 1)
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
+  /// Whoever asks for access sees that in their own inbox until somebody answers, and sees nothing of what changes
+  /// meanwhile.
+  @Test(arguments: StoreEngine.available)
+  func whoAsksSeesItUntilItIsAnswered(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob, carol, dora) = (story.people[0], story.people[1], story.people[2], story.people[3])
+      let share = try await story.sharing.share(story.folder, ShareSettings(allowRequests: true), by: alice)
+      func asks(_ person: Person) async throws -> InboxNote.Asked? {
+        let notes = try await story.inbox(person)
+        #expect(notes.allSatisfy { $0.asked == nil || $0.acceptance == .removed && $0.offer == nil })
+        return notes.first?.asked
+      }
+      func answer(_ person: Person, _ answer: ShareAnswer.Answer) async throws {
+        let now = story.hub.clock.clock.now
+        try await story.sharing.change(share.id, by: alice) {
+          try $0.answer(person.handle, person, answer, by: alice.zone, at: now)
+        }
+      }
+      for person in [bob, carol, dora] {
+        #expect(try await asks(person) == nil)
+        _ = try await story.sharing.accept(share.token, by: person)
+        let asked = try #require(try await asks(person))
+        #expect(asked.title == "Trip.2027" && asked.kind == .folder)
+        #expect(asked.time == story.hub.clock.clock.now.nanoseconds)
+      }
+      // The link by which they know of it is no more.
+      _ = try await story.sharing.share(story.folder, ShareSettings(title: "Secret", newLink: true), by: alice)
+      for person in [bob, carol, dora] { #expect(try await asks(person)?.title == "Trip.2027") }
+      try await answer(bob, .deny)
+      #expect(try await asks(bob) == nil)
+      try await answer(carol, .approve)
+      #expect(try await story.inbox(carol).map(\.offer?.title) == ["Secret"])
+      #expect(try await asks(carol) == nil)
+      // An invitation answers, too, and is told.
+      try await story.invite(dora, to: share.id)
+      #expect(try await asks(dora) == nil)
+      let told = try await story.hub.hub.events.page(after: .number(0), limit: 100, of: dora.zone).events
+      #expect(told.map(\.type) == [.shareUpdated])
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
+  func anAccountThatGoesAsksForNothing(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob) = (story.people[0], story.people[1])
+      let share = try await story.sharing.share(story.folder, ShareSettings(allowRequests: true), by: alice)
+      _ = try await story.sharing.accept(share.token, by: bob)
+      try await story.hub.hub.removeAccount(zone: bob.zone)
+      #expect(try await story.sharing.share(share.id, for: alice).requests(for: alice.zone).isEmpty)
       #expect(try await story.hub.hub.check() == [])
     }
   }

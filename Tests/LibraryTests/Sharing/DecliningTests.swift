@@ -43,13 +43,39 @@ struct DecliningTests {
       expect(.notFound) { _ = try decline(url, .dan, people) }
       try people.as(.dan) { _ = try $0.accept(url) }
       #expect(try people.library.accessRequests(path).map(\.handle) == [People.Name.dan.handle])
+      #expect(try people.library.shares(of: People.Name.dan.handle).ownRequests.count == 1)
       #expect(try decline(url, .dan, people).declined == .request)
+      #expect(try people.library.shares(of: People.Name.dan.handle).isEmpty)
       #expect(try people.library.accessRequests(path).isEmpty)
       expect(.notFound) { _ = try decline(url, .dan, people) }
       // Nobody who is blocked learns or changes anything.
       try people.library.answer(path, .init(handle: People.Name.dan.handle, answer: .block))
       expect(.notFound) { _ = try decline(url, .dan, people) }
       #expect(try people.library.accessRequests(path).map(\.blocked) == [true])
+    }
+  }
+
+  /// Whoever asks and takes it back again and again is heard of once a day.
+  @Test func whoAsksAgainWithinADayIsNotHeardOfAgain() throws {
+    try shared { people, url in
+      let path = try people.as(.alice) { try $0.path(item) }
+      func heard() throws -> Int {
+        try people.library.events(after: 0, limit: 100, for: People.Name.alice.handle).events
+          .count { $0.type == .accessRequested }
+      }
+      for _ in 0..<3 {
+        try people.as(.dan) { _ = try $0.accept(url) }
+        #expect(try people.library.accessRequests(path).count == 1)
+        #expect(try heard() == 1)
+        #expect(try decline(url, .dan, people).declined == .request)
+        people.clock.advance(28_000)
+      }
+      people.clock.advance(3_000)
+      try people.as(.dan) { _ = try $0.accept(url) }
+      #expect(try heard() == 2)
+      // Whoever was let in and is out again asks anew.
+      try people.library.answer(path, .init(handle: People.Name.dan.handle, answer: .approve))
+      #expect(try people.library.store.read { try $0.numberSettings(after: "withdrawn.") }.isEmpty)
     }
   }
 

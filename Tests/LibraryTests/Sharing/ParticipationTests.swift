@@ -219,7 +219,9 @@ struct ParticipationTests {
       #expect(try shares(.bob).invitations.isEmpty && shares(.bob).byMe.isEmpty)
       try people.as(.dan) { _ = try $0.accept(url) }
       #expect(try shares(.alice).requests.map(\.handle) == [People.Name.dan.handle])
-      #expect(try shares(.bob).requests.isEmpty && shares(.dan).isEmpty)
+      #expect(try shares(.bob).requests.isEmpty && shares(.bob).ownRequests.isEmpty)
+      let asked = try #require(try shares(.dan).ownRequests.first)
+      #expect(asked.title == "plans" && asked.kind == "folder" && asked.owner == People.Name.alice.handle)
       try people.as(.alice) { (alice) throws in
         try alice.library.removeParticipant(alice.path(item), People.Name.bob.handle)
         try alice.library.removeParticipant(alice.path(item), People.Name.carol.handle)
