@@ -166,6 +166,9 @@ extension DeviceClient {
       change.number >= 0
         && (change.change == .left
           ? change.state == nil : change.state.map { $0.isSound && $0.item == change.item } ?? false)
+        && change.deleted.map {
+          $0.isSound && $0.item == change.item && $0.isDeleted && !$0.isPurged && change.change == .left
+        } ?? true
     }
     guard isSound, page.changes.count <= max(1, limit), token == nil || !page.hasMore || !page.changes.isEmpty else {
       throw nonsense("gives out a page of a feed that is none")

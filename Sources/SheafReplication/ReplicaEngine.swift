@@ -448,7 +448,12 @@ final class ReplicaEngine: Sendable {
         switch change.change {
         case .changed: false
         case .entered: change.state?.kind == .folder
-        case .left: try await call { library, _ in try library.isSharedFolder(change.item, in: share) }
+        case .left:
+          if change.deleted == nil {
+            try await call { library, _ in try library.isSharedFolder(change.item, in: share) }
+          } else {
+            false
+          }
         }
       // With a folder all that is in it comes or goes.
       if isWhole {
@@ -457,11 +462,26 @@ final class ReplicaEngine: Sendable {
       }
     }
     if !page.changes.isEmpty { readLog() }
-    let left = page.changes.filter { $0.change == .left }.map(\.item)
-    try await call { library, _ in
-      try library.noteShared(page.changes.compactMap(\.state), left: left, token: page.token, of: share)
-    }
+    let left = page.changes.filter { $0.change == .left && $0.deleted == nil }.map(\.item)
+    let states = page.changes.compactMap { $0.state ?? $0.deleted }
+    try await call { library, _ in try library.noteShared(states, left: left, token: page.token, of: share) }
     return page.hasMore
+  }
+
+  /// Notes what was deleted from a share since its feed was read: everything that is there, read anew, does not tell it.
+  private func noteDeletions(in share: FollowedShare) async throws {
+    guard var token = try await call({ try $0.replica($1)?.token }) else { return }
+    do {
+      while true {
+        let page = try await client.feed(of: share.share, after: token, limit: Self.pageLimit)
+        let deleted = page.changes.compactMap(\.deleted)
+        try await call { library, _ in try library.noteDeleted(deleted, in: share) }
+        guard page.hasMore else { return }
+        token = page.token
+      }
+    } catch let failure as HubFailure where failure.kind == .refused(.gone) {
+      // The feed goes back no further. Its owner can bring it back.
+    }
   }
 
   /// Has the log read that tells of what this replica sends and receives.
@@ -506,6 +526,7 @@ final class ReplicaEngine: Sendable {
 
   /// Reads everything that is in a share.
   private func reread(_ share: FollowedShare) async throws {
+    try await noteDeletions(in: share)
     // What changes meanwhile follows after its token.
     let beginning = try await client.feed(of: share.share, after: nil)
     guard let top = beginning.changes.first?.state else {

@@ -106,6 +106,15 @@ struct ShareFinder {
     return found
   }
 
+  /// Where an item was when it was deleted from a share, if the folder that it was in did not enter that since; nil for
+  /// everything else.
+  mutating func deleted(_ row: ItemRow, in source: inout some ItemSource) throws -> Standing? {
+    guard row.isDeleted, let entry = try entry(of: row.item), let above = try above(row, in: &source),
+      above.share == entry.share, row.number > above.entered
+    else { return nil }
+    return above.later(entry)
+  }
+
   /// Whether some names of an item are in a share and others are not, or in another one.
   mutating func isAcross(_ row: ItemRow, in source: inout some ItemSource) throws -> Bool {
     if row.places.count < 2 { return false }

@@ -62,16 +62,8 @@ struct SharedChanges {
 
   /// Whether a member sees an item, or that it was deleted.
   private mutating func isSeen(_ row: ItemRow, by access: ShareAccess) throws -> Bool {
-    if row.isDeleted { return try wasDeleted(row, from: access.place.share) }
+    if row.isDeleted { return try finder.deleted(row, in: &stored)?.share == access.place.share }
     return try finder.standing(of: row, in: &stored)?.share == access.place.share
-  }
-
-  /// Whether an item was deleted from a share after the folder that it was in had entered that.
-  private mutating func wasDeleted(_ row: ItemRow, from share: WireID) throws -> Bool {
-    guard try finder.entry(of: row.item)?.share == share, let above = try finder.above(row, in: &stored),
-      above.share == share
-    else { return false }
-    return row.number > above.entered
   }
 
   // MARK: - Borders and rights
@@ -140,8 +132,8 @@ struct SharedChanges {
     if let former = change.former {
       // Only its owner decides about its name outside, and whether it exists.
       if row.item == access.item, row.isDeleted || former.places != row.places { return .denied }
-      let wasThere = former.isDeleted ? try wasDeleted(former, from: share) : change.before?.share == share
-      guard wasThere else { return .denied }
+      let before = former.isDeleted ? try finder.deleted(former, in: &stored) : change.before
+      guard before?.share == share else { return .denied }
       operation =
         row.isDeleted ? .delete : former.isDeleted ? .recover : former.places == row.places ? .write : .rename
     }
@@ -171,6 +163,12 @@ struct SharedChanges {
         if change.row.isDeleted { try SharedRows.enter(id, before, of: zone, &connection) }
       } else if change.row.isDeleted, change.before == nil, change.former.map({ !$0.isDeleted }) ?? false {
         try SharedRows.forgetEntry(of: id, of: zone, &connection)
+      }
+      if let former = change.former, former.isDeleted, !change.row.isDeleted, let entry = try finder.entry(of: id),
+        entry.share != change.after?.share
+      {
+        // Those who know it as deleted hear that it is elsewhere.
+        _ = try SharedRows.tell(id, in: entry.share, of: zone, by: device, &connection)
       }
       guard let after = change.after else { continue }
       let news = try SharedRows.tell(id, in: after.share, of: zone, by: device, &connection)

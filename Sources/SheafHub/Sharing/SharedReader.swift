@@ -104,7 +104,7 @@ struct SharedReader {
     guard let (row, standing) = try item(id), row.item == id else {
       let isPurged = try stored.item(id)?.isPurged ?? false
       return SharedChange(
-        number: number, item: id, change: .left, state: nil,
+        number: number, item: id, change: .left, state: nil, deleted: try isPurged ? nil : deleted(id),
         isPurged: try isPurged && finder.entry(of: id)?.share == access.place.share)
     }
     // An item that entered by itself since the reader was last complete is new to the reader, and so is everything
@@ -113,6 +113,17 @@ struct SharedReader {
     let isNew = entry?.share == access.place.share && entry?.told ?? 0 > since
     return SharedChange(
       number: number, item: id, change: isNew ? .entered : .changed, state: try state(row, standing))
+  }
+
+  /// An item that was deleted from the share, and that members may bring back; nil for everything else.
+  private mutating func deleted(_ id: WireID) throws -> ItemState? {
+    guard let row = try stored.item(id), row.item == id, let standing = try finder.deleted(row, in: &stored),
+      standing.share == access.place.share
+    else { return nil }
+    var state = try state(row, standing)
+    // Of what is deleted nobody reads contents.
+    state.version = nil
+    return state
   }
 
   /// The shared item, for a reader that knows nothing yet.

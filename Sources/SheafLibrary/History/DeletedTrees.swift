@@ -24,7 +24,7 @@ extension Library {
         let account = try account(handle)
         let owners = Set([account.id] + shares.owners(sharingWith: account.id))
         let rows = try read { try $0.deleted(before: last, limit: Self.treeBatch) }
-        for (row, owner) in rows where owners.contains(owner) {
+        for (row, owner) in rows where owners.contains(person(of: owner)) {
           // An item in a deleted folder comes back with the folder, or is listed by the folder's path.
           let isTop = try inode(row.parent).row.nlink > 0 || row.parent == folder
           guard isTop, let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }

@@ -26,7 +26,7 @@ extension Library {
     let prefix = path?.bytes
     let owners = Set([account.id] + shares.owners(sharingWith: account.id))
     let rows = try read { try $0.deleted(before: last, limit: Self.deletedBatch) }
-    for (row, owner) in rows where owners.contains(owner) {
+    for (row, owner) in rows where owners.contains(person(of: owner)) {
       guard let item = try item(of: inode(row.ino)), try isVisible(row, .api(account.id)) else { continue }
       let whole = Array(try mountPath(row.parent, row.name, for: account.id).utf8)
       if let prefix, whole != prefix, !whole.starts(with: prefix + [UInt8(ascii: "/")]) { continue }

@@ -185,7 +185,8 @@ extension Library: ReplicaInterface {
     }
   }
 
-  private func note(_ state: ItemState, of account: Int64, _ change: Change) throws {
+  /// Notes what the hub told of an item.
+  func note(_ state: ItemState, of account: Int64, _ change: Change) throws {
     if state.item == .root { return }
     var row = try change.rows.replicaItem(of: account, state.item.bytes)
     try forgetDestroyed(&row, state.item, of: account, change)

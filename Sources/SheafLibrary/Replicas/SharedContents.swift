@@ -19,8 +19,8 @@ extension Library {
   /// Notes changes in a share.
   ///
   /// - Parameters:
-  ///   - states: Items that changed, or came in.
-  ///   - left: Documents and symbolic links that left, or were deleted.
+  ///   - states: Items that changed, came in, or were deleted.
+  ///   - left: Documents and symbolic links that left, or were purged.
   ///   - token: After which the share's feed goes on.
   package func noteShared(
     _ states: [ItemState], left: [WireID], token: String, of share: FollowedShare
@@ -30,7 +30,18 @@ extension Library {
     try note(FeedPage(items: states, token: token, hasMore: false), of: share.account)
   }
 
-  /// Notes everything that is in a share: all else left.
+  /// Notes items that were deleted from a share.
+  package func noteDeleted(_ states: [ItemState], in share: FollowedShare) throws {
+    for start in stride(from: 0, to: states.count, by: Self.notedAtOnce) {
+      try locked {
+        try makeChange(.replica) { change in
+          for state in states[start...].prefix(Self.notedAtOnce) { try note(state, of: share.account, change) }
+        }
+      }
+    }
+  }
+
+  /// Notes everything that is in a share: all else left, but for what is noted as deleted.
   ///
   /// - Parameter token: After which the share's feed goes on.
   package func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws {
@@ -40,7 +51,8 @@ extension Library {
     let known = try locked {
       try read { try $0.replicaBases(of: share.account) + $0.replicaNews(of: share.account, limit: .max).map(\.item) }
     }
-    let left = Set(known.compactMap { WireID(bytes: $0) }).filter { told[$0] == nil && !stays.contains($0) }.sorted()
+    let left = try Set(known.compactMap { WireID(bytes: $0) })
+      .filter { try told[$0] == nil && !stays.contains($0) && !isNotedAsDeleted($0, of: share.account) }.sorted()
     try noteDeparted(left, from: share)
     try takeAway(Set(left), from: share)
     try noteAnew(states, of: share)
@@ -54,6 +66,13 @@ extension Library {
         try change.rows.noteAllReplicaChanges(of: share.account)
       }
     }
+  }
+
+  private func isNotedAsDeleted(_ id: WireID, of account: Int64) throws -> Bool {
+    let row = try locked { try read { try $0.replicaItem(of: account, id.bytes) } }
+    guard let text = row.news else { return false }
+    let news: ItemState = try replicaTexts.decode(text)
+    return news.isDeleted && !news.isPurged
   }
 
   /// Items that one transaction notes.

@@ -39,6 +39,7 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
   func hubShare(of path: ItemPath) throws -> HubShareFacts
   func sharePath(_ share: WireID, for account: Int64) throws -> String?
 
+  func noteDeleted(_ states: [ItemState], in share: FollowedShare) throws
   func noteShared(_ states: [ItemState], left: [WireID], token: String, of share: FollowedShare) throws
   func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws
   func isSharedFolder(_ item: WireID, in share: FollowedShare) throws -> Bool

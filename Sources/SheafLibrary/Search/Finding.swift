@@ -258,7 +258,7 @@ extension Library {
     let prefix = path.map { $0.bytes + [UInt8(ascii: "/")] }
     let owners = Set([criteria.account] + shares.owners(sharingWith: criteria.account))
     let rows = try read { try $0.deleted(before: last, limit: Self.findStep) }
-    for (row, owner) in rows where owners.contains(owner) && criteria.fits(row.actor, row.time) {
+    for (row, owner) in rows where owners.contains(person(of: owner)) && criteria.fits(row.actor, row.time) {
       let inode = try inode(row.ino)
       guard let item = try item(of: inode), criteria.fits(row.name, item.id),
         try criteria.means(row.name, item, read { try $0.version(item.id, item.version) }?.time),

@@ -15,14 +15,20 @@ public struct SharedChange: Hashable, Sendable, Codable {
   public var change: Kind
   /// Null for what left.
   public var state: ItemState?
+  /// What left as it was when it was deleted from the share, without its version; null for what left in another way. A
+  /// member who may edit brings it back by a send.
+  public var deleted: ItemState?
   /// Whether it was destroyed for good after it was deleted from the share.
   public var isPurged: Bool
 
-  public init(number: Int64, item: WireID, change: Kind, state: ItemState?, isPurged: Bool = false) {
+  public init(
+    number: Int64, item: WireID, change: Kind, state: ItemState?, deleted: ItemState? = nil, isPurged: Bool = false
+  ) {
     self.number = number
     self.item = item
     self.change = change
     self.state = state
+    self.deleted = deleted
     self.isPurged = isPurged
   }
 }
