@@ -36,7 +36,7 @@ extension Library {
       }
       ?? restorePlan(of: top, at: time, caller)
     let left =
-      try plan.leftAlone.compactMap { action in try step(near: action, caller) } + trashElsewhere(of: top, path)
+      try plan.leftAlone.compactMap { action in try step(near: action, caller) }
     if request.dryRun ?? false {
       let steps = try plan.actions.compactMap { action in try step(near: action, caller) }
       return FolderRestoration(time: time, before: nil, steps: steps + left)
@@ -94,17 +94,6 @@ extension Library {
     }
     let caller = try account(path.account).id
     return (inode.ino, .api(caller), try request.by.map { try person($0, for: caller) }, min(request.time, now))
-  }
-
-  /// What is left alone of a folder whose trash is its owner's, at another machine.
-  private func trashElsewhere(of top: Int64, _ path: ItemPath) throws -> [FolderRestoration.Step] {
-    try locked {
-      let owner = try inode(top).row.owner
-      let person = person(of: owner)
-      // The account that stands for a share is nobody's.
-      guard person != owner else { return [] }
-      return [.init(.leave, "\(path)", reason: "what was deleted from it, \(try handle(person)) alone can bring back")]
-    }
   }
 
   // MARK: - Actions

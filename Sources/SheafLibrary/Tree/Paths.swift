@@ -95,12 +95,12 @@ extension Library {
     let (root, components) = try root(of: path)
     let caller = Caller.api(try account(path.account).id)
     var folders = [root.ino]
-    // What is deleted from a share of another machine is in the trash of its owner's machines.
+    // What was deleted from a share before it came to this machine is in the trash of its owner's machines.
     let isElsewhere = try read { try $0.replica(root.row.owner)?.share != nil }
     let missing = SheafError(
       .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
       advice: isElsewhere
-        ? "\(try handle(root.row.owner)) can recover what was deleted from this share"
+        ? "\(try handle(root.row.owner)) can recover what was deleted before it came to this machine"
         : "`sheaf deleted` shows what can be recovered")
     guard let last = components.last else { throw missing }
     func deleted(_ name: [UInt8], from folder: Int64, limit: Int) throws -> [DeletedRow] {

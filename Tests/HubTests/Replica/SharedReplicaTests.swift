@@ -312,13 +312,14 @@ import Testing
         let known = machine.name == second.name ? "./plans" : "./d.md ./plans ./plans/b.md"
         #expect(past == ". ./a.md ./c.md " + known, "\(machine.name): \(past)")
       }
-      // A folder that was there before is its owner's, and what is in her trash she alone brings back.
+      // A folder that was there before is its owner's.
       let folders = try people.bob.succeed("find", "--by", HubPlace.handle, "--name", "plans").text
       #expect(folders.contains("team/plans"), "\(folders)")
-      let left = try people.bob.succeed(
+      // What is in her trash bob brings back, too.
+      let his = try people.bob.succeed(
         "restore", "Shared/\(HubPlace.handle)/team", "--time", time, "--dry-run"
       ).text
-      #expect(left.contains("was deleted from it, \(HubPlace.handle) alone can bring back"), "\(left)")
+      #expect(his.contains("recover  Shared/\(HubPlace.handle)/team/c.md"), "\(his)")
       // Of what alice did herself nothing is undone, and nothing counts as made by the machine that came later.
       let hers = try second.succeed(
         "restore", "Documents", "--time", time, "--by", HubPlace.handle, "--dry-run"
@@ -435,13 +436,10 @@ import Testing
       try people.settle()
       #expect(people.text(people.shared("team/out/deep/a")) == "a\n")
       #expect(people.text(people.shared("team/again/deep/b")) == "b\n")
-      // What he deletes is in her trash.
-      let path = people.shared("team/out/deep/a")
-      try Command.shell("rm '\(path)'").succeed()
-      try people.settle()
-      let recovered = try people.bob.library.sheaf("recover", path)
+      // What was deleted before it came here is in her trash alone.
+      let recovered = try people.bob.library.sheaf("recover", people.shared("team/out/deep/gone"))
       #expect(recovered.status == 1)
-      #expect(recovered.errorText.contains("can recover what was deleted from this share"))
+      #expect(recovered.errorText.contains("can recover what was deleted before it came to this machine"))
       try people.join("doc.md", can: "edit")
       #expect(people.text(people.shared("doc.md")) == "doc\n")
       try Command.shell("echo more >> '\(people.shared("doc.md"))'").succeed()
@@ -553,7 +551,7 @@ import Testing
     }
   }
 
-  /// Of what bob changed meanwhile, alice's deletion holds, and what she takes out of the share goes.
+  /// Of what bob changed meanwhile, what alice deleted is back, and what she took out of the share goes.
   @Test func whatAliceTookAwayDoesNotComeBack() throws {
     try withPeople { people in
       try people.alice.shell("mkdir -p team/out && echo a > team/a.md && echo b > team/b.md && echo c > team/out/c.md")
@@ -567,12 +565,13 @@ import Testing
       _ = try people.bob.succeed("sync", "--resume")
       let documents = people.bob.library.documents
       try eventually("what bob saved is kept", within: .seconds(60)) {
-        ["a", "b", "c"].allSatisfy { people.text("\(documents)/\($0) (not saved).md") == "\($0)\nbob\n" }
+        ["b", "c"].allSatisfy { people.text("\(documents)/\($0) (not saved).md") == "\($0)\nbob\n" }
       }
       try people.settle()
-      #expect(people.text("\(people.alice.library.documents)/team/a.md") == nil)
+      #expect(people.text("\(people.alice.library.documents)/team/a.md") == "a\nbob\n")
+      #expect(people.text(people.shared("team/a.md")) == "a\nbob\n")
       #expect(people.text("\(people.alice.library.documents)/b.md") == "b\n")
-      for name in ["a.md", "b.md", "out/c.md"] { #expect(people.text(people.shared("team/\(name)")) == nil) }
+      for name in ["b.md", "out/c.md"] { #expect(people.text(people.shared("team/\(name)")) == nil) }
     }
   }
 
@@ -600,7 +599,12 @@ import Testing
       try eventually("bob has written", within: .seconds(10)) {
         people.text("\(team)/out/a.md") == "a\nfirst\n" && people.text("\(team)/b.md") == "b\nfirst\n"
       }
-      try people.alice.shell("rm -r team/out && rm team/b.md")
+      // Of all that she has, nothing leaves the share but what is destroyed.
+      if isEverything {
+        for name in ["out", "b.md"] { _ = try people.alice.succeed("purge", "Documents/team/\(name)", "--yes") }
+      } else {
+        try people.alice.shell("mv team/out team/b.md .")
+      }
       try people.alice.wait()
       _ = try people.bob.succeed("sync", "--resume")
       let documents = people.bob.library.documents
