@@ -21,6 +21,13 @@ package struct WriteLog: Hashable, Sendable {
 
   package init() {}
 
+  /// That of contents which became none, and were not written since.
+  package static let emptied: WriteLog = {
+    var log = WriteLog()
+    log.append(.truncate(0))
+    return log
+  }()
+
   package mutating func append(_ step: Step) { steps.append(step) }
 
   /// Places in the working file; adjacent ones are joined.

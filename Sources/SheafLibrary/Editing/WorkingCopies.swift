@@ -18,6 +18,8 @@ import SheafStore
 ///    is complete (``completeSaves(of:)``), without the lock. A save of a document in a share, which others see, is
 ///    never kept: it makes its version at once.
 /// 4. Storing goes in steps, so that others wait for one at most.
+/// 5. A file that was made in the place of a document, and not written yet, has such a row, too, also in a share: it is
+///    empty after a crash, as programs rely on that delete a journal and make it anew. The next version takes the row.
 extension Library {
   /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what
   /// depends on it.
@@ -279,6 +281,10 @@ extension Library {
         try makeChange(.workingCopy, freesSpace: true) { try $0.rows.deleteWorkingCopy(row.ino) }
         continue
       }
+      if row.writes == .emptied {
+        recoverEmpty(inode, row)
+        continue
+      }
       let draft = inode.own
       load(inode, draft)
       try beginSession(inode, draft, handle: nil, at: row.time)
@@ -287,6 +293,22 @@ extension Library {
       draft.session?.cause = row.cause
       try draft.working?.apply(row.writes, in: area, from: self)
       sessions.insertKept(inode)
+    }
+  }
+
+  /// Empties a document whose place a program took that wrote nothing before the crash (rule 5).
+  private func recoverEmpty(_ inode: Inode, _ row: WorkingCopyRow) {
+    inode.isKeptEmpty = true
+    let draft = inode.draft(of: row.author)
+    do {
+      load(inode, draft)
+      try beginSession(inode, draft, handle: nil, at: row.time)
+      draft.session?.cause = row.cause
+      try draft.working?.truncate(to: 0, from: self)
+      try makeVersion(inode, draft, cause: row.cause)
+      try endSession(inode, draft)
+    } catch {
+      log.error("a document could not be emptied again", metadata: ["ino": "\(row.ino)", "error": "\(error)"])
     }
   }
 }

@@ -99,8 +99,8 @@ extension Library {
     return caller.uid == old.row.uid ? kept : kept & ~0o6000
   }
 
-  /// Makes a remembered document's file anew: empty for its writer, while the store keeps the contents it had until
-  /// something is written, so that a crash in between leaves the old contents, not none (rule 5 of ``Identity``).
+  /// Makes a remembered document's file anew: empty for its writer, while others see the contents it had until something
+  /// is written (rule 5 of ``Identity``). After a crash in between it is empty.
   ///
   /// - Parameters:
   ///   - memory: How the document lost its name; nil where it loses it now.
@@ -143,6 +143,7 @@ extension Library {
         if let memory { try settleReturn(of: &item, old, lostAt: memory.time, to: folder.ino, change) }
       }
       try change.rows.insert(row)
+      if nameless == nil { try keepEmpty(inode, row, of: draft.account, change) }
       try change.rows.insert(
         EntryRow(parent: folder.ino, hash: nameHash(name), name: name, ino: row.ino, since: since))
       try touch(folder, time, change)
@@ -170,6 +171,15 @@ extension Library {
       draft.session?.base = try base(of: item, inode, savedBy: caller, orReadBy: .account)
     }
     return inode
+  }
+
+  /// Promises that a file, which has the contents of the document whose place it takes, is empty after a crash: the
+  /// document is not under that name any more.
+  private func keepEmpty(_ inode: Inode, _ row: InodeRow, of account: Int64, _ change: Change) throws {
+    guard row.size > 0 else { return }
+    try change.rows.set(
+      WorkingCopyRow(ino: row.ino, author: account, time: change.time, cause: .replace, writes: .emptied))
+    change.whenRecorded { inode.isKeptEmpty = true }
   }
 
   /// Since when a document has had the name that it lost and now has again: nobody is to see that it was away.
@@ -364,9 +374,10 @@ extension Library {
     let content = row.content ?? .empty
     let isEmptyYet = continues && content.length == 0
     if isEmptyYet {
-      // Until something is written, the store keeps what the document held.
+      // Until something is written, others see what the document held.
       row.content = oldContent
       row.size = oldContent.length
+      try keepEmpty(inode, row, of: (inode.drafts.first { $0.session != nil } ?? inode.own).account, change)
     }
     let current = try change.rows.version(document.id, document.version)
     var number: Int64?

@@ -43,6 +43,13 @@ extension Library {
       }
       drop(draft, of: inode)
     }
+    if inode.isKeptEmpty, !inode.isOrphan {
+      // It has its contents again.
+      try makeChange(.workingCopy, freesSpace: true) { change in
+        try change.rows.deleteWorkingCopy(inode.ino)
+        change.whenRecorded { inode.isKeptEmpty = false }
+      }
+    }
     // The version saved before ends as it is.
     try endSession(inode, draft)
   }

@@ -40,13 +40,6 @@ public struct TreeModel: Hashable, Sendable {
   var nodes: [String: Node] = [:]
   var files: [Int: File] = [:]
   private var next = 0
-  /// The contents of documents when their names went, the latest last. A document that its program makes anew has them
-  /// until something is written: a crash in between leaves the old contents rather than none. An earlier document comes
-  /// back to the name where the latest is not remembered (rules 5 and 6 of ``Identity``).
-  private var departed: [String: [Bytes]] = [:]
-  /// Documents that were renamed away: contents written under their new names come back, too.
-  private var renamed: [String: [Int]] = [:]
-
   public init() {}
 
   private mutating func add(_ name: String, _ bytes: [UInt8]) {
@@ -66,25 +59,7 @@ public struct TreeModel: Hashable, Sendable {
     files[number]!.time = nil
   }
 
-  private mutating func depart(_ name: String) {
-    if let number = number(name) { depart(name, files[number]!.contents) }
-  }
-
-  private mutating func depart(_ name: String, _ contents: Bytes) {
-    departed[name] = ((departed[name] ?? []) + [contents]).suffix(4)
-  }
-
-  /// The contents that a document made anew may have until something is written.
-  private func formerContents(_ name: String) -> [Bytes] {
-    guard nodes[name] == nil else { return [] }
-    return (departed[name] ?? []) + (renamed[name] ?? []).compactMap { files[$0]?.contents }
-  }
-
   private mutating func drop(_ name: String) {
-    depart(name)
-    if let number = number(name) {
-      for former in renamed.keys where renamed[former]!.contains(number) { depart(former, files[number]!.contents) }
-    }
     guard let node = nodes.removeValue(forKey: name) else { return }
     if case .file(let number) = node, !nodes.values.contains(node) { files[number] = nil }
   }
@@ -131,7 +106,6 @@ public struct TreeModel: Hashable, Sendable {
       tree.add(name, [])
       tree.files[tree.number(name)!] = file
       tree.drop(name + ".tmp")
-      tree.depart(name + ".tmp", Bytes(contents.bytes))
     case .append(let name, let contents): tree.set(name, tree.bytes(name) + contents.bytes)
     case .patch(let name, let offset, let contents): tree.set(name, tree.patched(name, offset, contents.bytes))
     case .truncate(let name, let size):
@@ -141,8 +115,6 @@ public struct TreeModel: Hashable, Sendable {
     case .unlink(let name), .rmdir(let name), .removeElsewhere(let name): tree.drop(name)
     case .rename(let from, let to):
       guard from != to, nodes[from] != nodes[to] else { break }
-      tree.depart(from)
-      if let number = number(from) { tree.renamed[from] = ((renamed[from] ?? []) + [number]).suffix(4) }
       tree.drop(to)
       tree.nodes[to] = tree.nodes.removeValue(forKey: from)
     case .link(let existing, let new): tree.nodes[new] = tree.nodes[existing]
@@ -188,11 +160,6 @@ public struct TreeModel: Hashable, Sendable {
   func during(_ action: Action, killed: Bool = false) -> [TreeModel] {
     var trees = [self]
     func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int, at offset: Int = 0) {
-      for former in formerContents(name) {
-        var tree = self
-        tree.set(name, former.all)
-        trees.append(tree)
-      }
       var ends = Set(stride(from: 0, to: count, by: Action.piece)).union([count])
       if killed { ends.formUnion((0..<count).lazy.filter { (offset + $0).isMultiple(of: 4096) }) }
       for end in ends.sorted() {
