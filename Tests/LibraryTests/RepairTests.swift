@@ -122,6 +122,18 @@ struct RepairTests {
     #expect(!names.contains { $0.hasPrefix(".sheaf-repair") })
   }
 
+  /// SQLite opens nothing by a link, such as one that took the place of the new library's folder meanwhile.
+  @Test func whatKeepsTheNewLibraryFromBeingMadeIsToldOfThat() throws {
+    let people = try made()
+    let link = "\(people.fixture.folder)/link"
+    #expect(symlink(people.fixture.folder, link) == 0)
+    let error = #expect(throws: SheafError.self) {
+      _ = try Library.repair(people.library.location, to: LibraryLocation(path: link + "/saved.sqlite"))
+    }
+    #expect(error?.subject.hasPrefix(link) == true, "\(error as Any)")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   @Test func whatLostItsEndIsReadUpToThere() throws {
     let people = try made()
     let path = people.library.location.path
