@@ -64,8 +64,15 @@ final class Transport: Sendable {
     while let buffer = try await described({ try await iterator.next() }) { try await sink(buffer) }
   }
 
-  static func decode<Value: Decodable>(_ buffer: ByteBuffer) throws -> Value {
-    try JSONDecoder().decode(Value.self, from: Data(buffer.readableBytesView))
+  /// Decodes a part of an answer.
+  static func decode<Value: Decodable>(_ buffer: ByteBuffer) throws(SheafError) -> Value {
+    do {
+      return try JSONDecoder().decode(Value.self, from: Data(buffer.readableBytesView))
+    } catch {
+      throw SheafError(
+        .inputOutput, subject: "the process that owns the library", reason: "answers what this program cannot read",
+        advice: "unmount the library and mount it again, so that both are of one version")
+    }
   }
 
   /// Sends a request whose answer goes on until client or server ends it, and returns its body.
@@ -107,8 +114,6 @@ final class Transport: Sendable {
       throw error
     } catch let error as CancellationError {
       throw error
-    } catch let error as DecodingError {
-      throw SheafError(.inputOutput, subject: library, reason: "the answer makes no sense: \(error)".printable)
     } catch {
       throw SheafError(
         .unavailable, subject: library, reason: "the process that owns it broke off: \(error)".printable,

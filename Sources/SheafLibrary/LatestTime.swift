@@ -25,6 +25,9 @@ struct LatestTime {
     return time
   }
 
+  /// Whether the clock was not put back since something that bears `moment`: what bears an earlier time came before.
+  func isInOrder(since moment: Timestamp) -> Bool { moment > noted }
+
   mutating func noteRecorded(_ time: Timestamp) { noted = time }
 
   /// A time for what is done at `moment`: that, or the next one after all that the library bears.

@@ -7,7 +7,8 @@ package struct ItemAddress: Hashable, Sendable {
   /// Bytes of `Documents/…` or `Shared/…`.
   package var path: [UInt8]?
 
-  private static let pathLength = 4096
+  /// Bytes of a path that a request takes at most.
+  package static let pathLength = 4096
 
   package init(account: AccountHandle?, path: [UInt8]?) {
     self.account = account

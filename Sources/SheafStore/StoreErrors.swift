@@ -22,9 +22,11 @@ extension Store {
     }
   }
 
-  /// Codes that concern the file that is read, even while another one is written: it is damaged or cannot be read.
+  /// Codes that concern the file that is read, even while another one is written: it is damaged, cannot be read, or
+  /// holds what its tables cannot hold.
   private static let readFailures: Set<Int32> = [
-    SQLITE_CORRUPT, SQLITE_NOTADB, ResultCode.SQLITE_IOERR_READ.rawValue, ResultCode.SQLITE_IOERR_SHORT_READ.rawValue,
+    SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH,
+    ResultCode.SQLITE_IOERR_READ.rawValue, ResultCode.SQLITE_IOERR_SHORT_READ.rawValue,
   ]
 
   /// - Parameter code: the extended result code.

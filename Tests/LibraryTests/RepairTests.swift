@@ -122,6 +122,18 @@ struct RepairTests {
     #expect(!names.contains { $0.hasPrefix(".sheaf-repair") })
   }
 
+  /// SQLite opens nothing by a link, such as one that took the place of the new library's folder meanwhile.
+  @Test func whatKeepsTheNewLibraryFromBeingMadeIsToldOfThat() throws {
+    let people = try made()
+    let link = "\(people.fixture.folder)/link"
+    #expect(symlink(people.fixture.folder, link) == 0)
+    let error = #expect(throws: SheafError.self) {
+      _ = try Library.repair(people.library.location, to: LibraryLocation(path: link + "/saved.sqlite"))
+    }
+    #expect(error?.subject.hasPrefix(link) == true, "\(error as Any)")
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
   @Test func whatLostItsEndIsReadUpToThere() throws {
     let people = try made()
     let path = people.library.location.path
@@ -257,6 +269,62 @@ struct RepairTests {
         """) == "1")
     #expect(try count("participants WHERE role = 3 AND permission = 1 AND acceptance = 3") == "2")
     #expect(try count("participants WHERE role = 1 AND permission = 2 AND acceptance = 2") == "1")
+    let library = try Library.open(location) { people.clock.now }
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// Others are counted on from such numbers, so no library is opened that has one. Work that a process had not finished
+  /// is not saved.
+  @Test(
+    arguments: [
+      "UPDATE accounts SET id = ? WHERE id = (SELECT max(id) FROM accounts)",
+      "UPDATE accounts SET documents = ? WHERE id = (SELECT max(id) FROM accounts)",
+      "UPDATE items SET id = ? WHERE id = (SELECT max(id) FROM items)",
+      "UPDATE items SET last_version = ? WHERE id = (SELECT max(id) FROM items WHERE kind = 1)",
+      "UPDATE inodes SET ino = ? WHERE ino = (SELECT max(ino) FROM inodes)",
+      "UPDATE inodes SET item = ? WHERE ino = (SELECT max(ino) FROM inodes)",
+      "UPDATE versions SET item = ? WHERE (item, number) = (SELECT item, number FROM versions LIMIT 1)",
+      "UPDATE versions SET number = ? WHERE (item, number) = (SELECT item, number FROM versions LIMIT 1)",
+      "UPDATE chunks SET id = ? WHERE id = (SELECT max(id) FROM chunks)",
+      "UPDATE packs SET id = ? WHERE id = (SELECT max(id) FROM packs)",
+      "UPDATE events SET sequence = ? WHERE sequence = (SELECT max(sequence) FROM events)",
+      """
+      UPDATE past_names SET parent = ?
+      WHERE (parent, name, until, item) = (SELECT parent, name, until, item FROM past_names LIMIT 1)
+      """,
+      """
+      UPDATE past_names SET item = ?
+      WHERE (parent, name, until, item) = (SELECT parent, name, until, item FROM past_names LIMIT 1)
+      """,
+      "INSERT OR REPLACE INTO settings (key, value) VALUES ('itemsBefore', ?)",
+      "INSERT OR REPLACE INTO settings (key, value) VALUES ('chunksPacked', ?)",
+      "INSERT OR REPLACE INTO settings (key, value) VALUES ('chunksCompressed', ?)",
+      "INSERT OR REPLACE INTO settings (key, value) VALUES ('eventsBefore', ?)",
+      "INSERT OR REPLACE INTO settings (key, value) VALUES ('eventsTo', ?)",
+      """
+      INSERT INTO pending_events SELECT ?, uuid, type, time, actor, owner, item, data, share, depth, previous_share,
+        previous_depth, 0 FROM events LIMIT 1
+      """,
+      """
+      INSERT INTO waiting_events SELECT ?, uuid, type, time, actor, owner, item, data, share, depth, previous_share,
+        previous_depth FROM events LIMIT 1
+      """,
+      """
+      INSERT INTO replica_events (sequence, account, log, number, uuid, type, time, subject, past, repeated, event)
+      SELECT ?, owner, uuid, 1, uuid, type, time, uuid, 0, 0, data FROM events LIMIT 1
+      """,
+    ], [1 << 53, Int64.max])
+  func aNumberThatNoLibraryReachesIsToldOf(_ statement: String, _ number: Int64) throws {
+    let people = try made()
+    let change = statement.replacing("?", with: "\(number)") + "; SELECT changes()"
+    #expect(try Self.sqlite(people.library.location.path, change) == "1")
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [])
+    // Not all that is stored is still a document's.
+    let maySayNothing = statement.hasPrefix("INSERT INTO") || statement.hasPrefix("UPDATE chunks")
+    #expect(maySayNothing || !report.lost.isEmpty)
     let library = try Library.open(location) { people.clock.now }
     #expect(try library.check { _ in }.problems == [])
     try library.close()

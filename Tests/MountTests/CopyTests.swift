@@ -7,10 +7,15 @@ import Testing
 @Suite(.serialized) struct CopyTests {
   /// Serves a library's socket, and answers from a script `answers.py` that defines `children(path)`.
   private static let server = """
-    import http.server, json, os, socketserver, sys, urllib.parse
+    import http.server, json, os, socketserver, sys, urllib.parse, uuid
     library, script = sys.argv[1:]
     exec(open(script).read())
     time = "2001-02-03T04:05:06.000000000Z"
+    places = {}
+    def place(path):
+        if not path.startswith("id:"): return path
+        item, slash, below = path[3:].partition("/")
+        return places[item] + slash + below
     def child(name, kind="document", mode=0o644, target=None, mtime=time):
         return {"name": name, "kind": kind, "mode": mode, "mtime": mtime, "target": target}
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -21,11 +26,16 @@ import Testing
             url = urllib.parse.urlsplit(self.path)
             query = urllib.parse.parse_qs(url.query)
             path = query.get("path", [""])[0]
+            # As a process of a library does.
+            if len(path.encode()) > 4096: return self.send_error(400)
+            path = place(path)
+            item = str(uuid.uuid5(uuid.NAMESPACE_URL, path))
+            places[item] = path
             if url.path == "/v1": answer = {"api": 1, "library": library, "id": "x", "pid": os.getpid(), "mounts": False, "account": None}
             elif url.path == "/v1/mounts": answer = []
             elif url.path == "/v1/items/children": answer = children(path)
             elif url.path == "/v1/items": answer = {
-                "id": "x", "path": path, "kind": "folder", "version": None, "owner": "alice@example.com", "mode": 0o755,
+                "id": item, "path": path, "kind": "folder", "version": None, "owner": "alice@example.com", "mode": 0o755,
                 "mtime": time, "state": "saved", "conflict": None, "share": None, "people": [], "changes": [], "can": []}
             else: answer = "written"
             body = json.dumps(answer).encode()
@@ -106,6 +116,12 @@ import Testing
       try withCopy("return [child('a', mtime='\(time)')]") { output, _, _ in
         #expect([0, 1].contains(output.status), "\(output)")
       }
+    }
+  }
+
+  @Test func anAnswerThatCannotBeReadIsCalledThat() throws {
+    try withCopy("return [child(7)]") { output, _, _ in
+      #expect(output.status == 1 && output.errorText.contains("answers what this program cannot read"), "\(output)")
     }
   }
 

@@ -135,6 +135,24 @@ import Testing
     }
   }
 
+  @Test func foldersAreCopiedThatLieDeeperThanAPathLeads() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        mkdir "$ALICE/Documents/deep"; cd "$ALICE/Documents/deep"; copy="${LIBRARY%/*}/copy"
+        /usr/bin/python3 -c 'import os
+        for level in range(24):
+            os.mkdir("n" * 250)
+            os.chdir("n" * 250)
+        open("end", "w").write("deepest")'
+        "$SHEAF" send-copy "$ALICE/Documents/deep" "$copy"
+        same "$(find "$copy" | wc -l)" 26
+        same "$(find "$copy" -name end -size 7c | wc -l)" 1
+        rm -rf "$copy"
+        """)
+    }
+  }
+
   @Test func whoseMountGoesCanBeSaid() throws {
     try withSharedMounts { mounts in
       try mounts.shell(

@@ -103,6 +103,14 @@ struct SendCopy: AsyncParsableCommand {
     }
   }
 
+  /// The address of a folder by its id, where its path leaves little room for names in it: what a request takes is
+  /// limited, and how deep folders lie is not.
+  private func short(_ folder: ItemAddress, _ client: SheafClient) async throws -> ItemAddress {
+    guard folder.path?.count ?? 0 > ItemAddress.pathLength / 2 else { return folder }
+    let id = try await client.status(of: folder).id
+    return ItemAddress(account: folder.account, path: Array("id:\(id)".utf8))
+  }
+
   private func copyFolder(
     _ client: SheafClient, _ item: ItemAddress, _ facts: CopyFacts, to place: CopyPlace
   ) async throws -> [LeftOut] {
@@ -129,7 +137,7 @@ struct SendCopy: AsyncParsableCommand {
       try folder.facts.set(current, folder.place)
     }
 
-    try await enter(item, facts, place)
+    try await enter(short(item, client), facts, place)
     while !folders.isEmpty {
       // Done before there is a second reference to the list, which would copy the list.
       let next = folders[folders.count - 1].children.popLast()
@@ -145,7 +153,7 @@ struct SendCopy: AsyncParsableCommand {
       if let target = child.target.flatMap({ PercentCoding.decode($0.utf8) }) {
         try inside.makeLink(to: target, at: child.mtime)
       } else if child.kind == "folder" {
-        try await enter(address, facts, inside)
+        try await enter(short(address, client), facts, inside)
       } else if child.kind == "document" {
         try await copyDocument(client, address, facts, to: inside)
       } else {

@@ -23,12 +23,15 @@ struct EventData: Decodable {
   var comment: String?
   /// Handle of the account that a comment mentions.
   var mentioned: String?
+  /// The number of the event of the first joining between the deed and its event. Who joined by that one, or a later
+  /// one, does not see it.
+  var before: Int64?
   /// The shares that the item is in and that `previousPath` was in; columns of their own, and not of the JSON.
   var share: ShareMark?
   var previousShare: ShareMark?
 
   private enum CodingKeys: CodingKey {
-    case item, version, previousPath, previousName, participant, contents, contentCount, comment, mentioned
+    case item, version, previousPath, previousName, participant, contents, contentCount, comment, mentioned, before
   }
 
   /// Whether it names as many items as it may.
@@ -55,6 +58,7 @@ struct EventData: Decodable {
     // Room for most of them at once.
     text.reserveCapacity(256 + 2 * item.path.utf8.count)
     Self.append(item, to: &text)
+    if let before { text += #","before":\#(before)"# }
     Self.append(#","comment":"#, comment, to: &text)
     Self.append(#","mentioned":"#, mentioned, to: &text)
     Self.append(#","previousName":"#, previousName, to: &text)

@@ -6,9 +6,9 @@ import SheafStore
 ///
 /// - An account sees events of its own documents, with paths relative to its `Documents`.
 /// - A participant sees events of the share from joining to departure, both included, with paths that begin with the
-///   shared item's name. An item that comes into the share is `created` for them, one that leaves it is `deleted`, and
-///   one that goes between two shares of theirs is `moved`. People who see both documents learn that the contents of
-///   one went to the other.
+///   shared item's name. What was done before they joined, and is told later, they do not see. An item that comes into
+///   the share is `created` for them, one that leaves it is `deleted`, and one that goes between two shares of theirs is
+///   `moved`. People who see both documents learn that the contents of one went to the other.
 /// - Only the owner learns where they keep the shared item; the others learn its name.
 /// - The person that a membership event is about sees it, joined or not: an invitation, a removal. Public users see
 ///   none that is about another person. People who are out still see what they saw in their former role, as public
@@ -70,16 +70,17 @@ struct EventVisibility: Sendable {
     }
     guard row.share.map({ takesPart(viewer, $0) }) ?? false || row.previousShare.map({ takesPart(viewer, $0) }) ?? false
     else { return nil }
-    let event = try decoded(row)
+    let stored = try EventData(row)
+    let event = try event(row, stored)
     if [.accessRequested, .accessDeclined].contains(event.type), !isAdministrator(viewer, row.share) { return nil }
     if event.type == .mention, event.data.mentioned?.handle != viewer.handle { return nil }
     if let participant = event.data.participant, try !sees(viewer, news: participant, row, log) { return nil }
-    if event.data.participant?.handle != viewer.handle.description, !isMember(viewer, row.share, row),
-      !isMember(viewer, row.previousShare, row)
+    if event.data.participant?.handle != viewer.handle.description, !isMember(viewer, row.share, row, stored),
+      !isMember(viewer, row.previousShare, row, stored)
     {
       return nil
     }
-    return participantsView(event, row, viewer)
+    return participantsView(event, row, stored, viewer)
   }
 
   // MARK: - Participants
@@ -112,10 +113,10 @@ struct EventVisibility: Sendable {
     return told
   }
 
-  /// Whether the viewer was a member of a share when an event was logged.
-  private func isMember(_ viewer: AccountRow, _ mark: ShareMark?, _ row: EventRow) -> Bool {
+  /// Whether the viewer was a member of a share when something was done and when its event was logged.
+  private func isMember(_ viewer: AccountRow, _ mark: ShareMark?, _ row: EventRow, _ stored: EventData) -> Bool {
     guard let mark, let participant = entry(mark.share)?.participants[viewer.id], let joined = participant.joined,
-      row.number >= joined
+      row.number >= joined, stored.before.map({ joined < $0 }) ?? true
     else { return false }
     return participant.ended.map { row.number <= $0 } ?? true
   }
@@ -139,13 +140,15 @@ struct EventVisibility: Sendable {
   }
 
   /// The event without anything of what lies outside of the share; nil where all of it does.
-  private func participantsView(_ event: Event, _ row: EventRow, _ viewer: AccountRow) -> Event? {
+  private func participantsView(
+    _ event: Event, _ row: EventRow, _ stored: EventData, _ viewer: AccountRow
+  ) -> Event? {
     var type = event.type
     var data = event.data
     let isAbout = data.participant?.handle == viewer.handle.description
-    if let mark = row.share, isMember(viewer, mark, row) || isAbout {
+    if let mark = row.share, isMember(viewer, mark, row, stored) || isAbout {
       data.item.path = mark.path(data.item.path)
-      if let previous = row.previousShare, previous.share == mark.share || isMember(viewer, previous, row),
+      if let previous = row.previousShare, previous.share == mark.share || isMember(viewer, previous, row, stored),
         let former = data.previousPath.map(previous.path)
       {
         data.previousPath = former
@@ -196,10 +199,10 @@ struct EventVisibility: Sendable {
 
   // MARK: - Rows
 
-  private func decoded(_ row: EventRow) throws -> Event {
-    guard let type = EventType(rawValue: row.type), let actor = accounts[row.actor],
-      let stored = try? JSONDecoder().decode(EventData.self, from: Data(row.data.utf8))
-    else {
+  private func decoded(_ row: EventRow) throws -> Event { try event(row, EventData(row)) }
+
+  private func event(_ row: EventRow, _ stored: EventData) throws -> Event {
+    guard let type = EventType(rawValue: row.type), let actor = accounts[row.actor] else {
       throw SheafError(.corrupt, subject: "event \(row.number)", advice: "run sheaf check")
     }
     var data = EventDetails(item: stored.item, actor: actor)

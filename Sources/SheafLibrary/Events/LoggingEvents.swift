@@ -98,16 +98,36 @@ extension Library {
       }
     } else {
       if let absorbed { change.whenRecorded { [self] in events.absorb(absorbed, into: 0) } }
-      try tell(row, isLate: false, change)
+      try tell(row, isLate: false, doneBy: time, change)
     }
   }
 
   /// Gives an event its number, or has it wait for the hub to give it one, where the item is a connected account's.
   ///
-  /// - Parameter isLate: Whether its deed was done before this change.
-  private func tell(_ row: EventRow, isLate: Bool, _ change: Change) throws {
+  /// - Parameters:
+  ///   - isLate: Whether its deed was done before this change.
+  ///   - time: When all of the deed was done.
+  private func tell(_ row: EventRow, isLate: Bool, doneBy time: Timestamp, _ change: Change) throws {
     if connectedAccounts.contains(row.owner) { return try keepWaiting(row, isLate: isLate, change) }
+    var row = row
+    if let joining = firstJoining(after: time, row, change) {
+      var data = try EventData(row)
+      data.before = joining
+      row.data = data.json
+    }
     try number(row, change)
+  }
+
+  /// The number of the event by which somebody joined a share of an event first since a deed; nil where nobody did.
+  private func firstJoining(after time: Timestamp, _ row: EventRow, _ change: Change) -> Int64? {
+    // Most events are told in the change that does it.
+    guard time < change.time else { return nil }
+    let marks = [row.share, row.previousShare].compactMap { $0 }
+    let people: [ParticipantRow] = marks.flatMap { shares.active($0.share)?.members ?? [] }
+    let later = people.filter { $0.since > time }
+    // Where the clock was put back since somebody joined, their time says nothing.
+    return later.filter { $0.since <= change.time && latestTime.isInOrder(since: $0.since) }.compactMap { $0.joined }
+      .min()
   }
 
   /// Gives an event its number, and wakes those whom it may concern.
@@ -414,6 +434,7 @@ extension Library {
     var row = try stored(event, change)
     try change.rows.removePending(row.number)
     guard var item = try change.rows.item(event.row.item), !item.isQuiet else { return }
+    var time = row.time
     if row.type == EventType.created.rawValue {
       var data = try event.data ?? EventData(row)
       if item.kind != .folder {
@@ -434,11 +455,19 @@ extension Library {
         // A folder above may have been moved, shared or given away since.
         let here = try eventData(item, parent: inode.parent, name: inode.name)
         (data.item, row.share, row.owner) = (here.item, here.share, inode.owner)
+        // To those who are in the share, it came there as it entered.
+        if let share = here.share.flatMap({ shares.active($0.share) }) {
+          time = try max(time, entryTime(of: self.inode(inode.ino), in: share))
+        }
       }
-      if let version = try change.rows.version(item.id, 1) { data.version = .init(version) }
+      if let version = try change.rows.version(item.id, 1) {
+        data.version = .init(version)
+        // Who joined while it was being written is told that it was made.
+        time = max(time, version.time)
+      }
       row.data = data.json
     }
-    try tell(row, isLate: true, change)
+    try tell(row, isLate: true, doneBy: time, change)
   }
 
   /// Whether another waiting event tells that the item of `event` left the place where that has it.

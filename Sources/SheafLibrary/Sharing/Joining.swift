@@ -163,7 +163,7 @@ extension Library {
         advice: "leave one first with: sheaf leave")
     }
     joining.acceptance = .accepted
-    joining.since = clock()
+    joining.since = change.time
     joining.ended = nil
     joining.joined = try logShareEvent(
       .memberAdded, share, inode, participant: joining, actor: actor, change)

@@ -36,7 +36,7 @@ struct Mending {
       """
       SELECT max(coalesce((SELECT max(ino) FROM inodes), 0), coalesce((SELECT max(id) FROM items), 0),
         coalesce((SELECT max(item) FROM versions), 0), coalesce((SELECT max(ino) FROM was), 0),
-        coalesce((SELECT max(documents) FROM accounts), 0)) + 1
+        coalesce((SELECT max(documents) FROM accounts), 0), coalesce((SELECT max(parent) FROM past_names), 0)) + 1
       """)
     try mendSettings()
     try mendAccounts()
@@ -91,22 +91,36 @@ struct Mending {
   }
 
   /// Numbers that no library reaches are damage, and others are counted on from them.
-  private func dropWhatNoLibraryHas() throws {
+  private mutating func dropWhatNoLibraryHas() throws {
     let highest = StoreTransaction.numberLimit / 2
-    for (table, column) in [
-      ("accounts", "id"), ("accounts", "documents"), ("items", "id"), ("inodes", "ino"), ("chunks", "id"),
-      ("packs", "id"), ("events", "sequence"), ("versions", "item"), ("versions", "number"), ("webhooks", "id"),
-      ("was", "ino"), ("past_names", "item"),
-    ] {
-      try connection.execute("DELETE FROM \(table) WHERE \(column) NOT BETWEEN 1 AND \(highest)")
+    let isReached = "BETWEEN 1 AND \(highest)"
+    // The files that lose by it tell of these.
+    for (table, column) in [("items", "id"), ("chunks", "id"), ("packs", "id"), ("was", "ino")] {
+      try connection.execute("DELETE FROM \(table) WHERE \(column) NOT \(isReached)")
     }
-    try connection.execute(
+    for (table, column, what) in [
+      ("accounts", "id", "accounts"), ("accounts", "documents", "accounts"), ("inodes", "ino", "files and folders"),
+      ("versions", "item", "versions"), ("versions", "number", "versions"), ("events", "sequence", "events"),
+      ("webhooks", "id", "webhooks"), ("past_names", "parent", "former names"), ("past_names", "item", "former names"),
+    ] {
+      try mend(
+        "DELETE FROM \(table) WHERE \(column) NOT \(isReached)",
+        telling: "\(what), which had a number that no library reaches")
+    }
+    try mend(
+      "UPDATE inodes SET item = NULL WHERE item NOT \(isReached)",
+      telling: "files and folders, which have lost their id, and have a new one now")
+    try mend(
+      "UPDATE items SET version = 0, last_version = 0 WHERE last_version NOT BETWEEN 0 AND \(highest) OR version < 0",
+      telling: "documents, which have lost the number of their current version, and show the latest one now")
+    let isForeign = """
+      key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'change')
+        AND typeof(value) = 'integer' AND value NOT BETWEEN 0 AND \(highest)
       """
-      UPDATE inodes SET item = NULL WHERE item NOT BETWEEN 1 AND \(highest);
-      UPDATE items SET version = 0, last_version = 0 WHERE last_version NOT BETWEEN 0 AND \(highest) OR version < 0;
-      DELETE FROM settings WHERE key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'change')
-        AND (typeof(value) <> 'integer' OR value NOT BETWEEN 0 AND \(highest));
-      """)
+    note(
+      try rows.all("SELECT key FROM settings WHERE \(isForeign)") { try $0[0] as String },
+      "is a setting that had a number that no library reaches, and is not set")
+    try connection.execute("DELETE FROM settings WHERE \(isForeign)")
   }
 
   // MARK: - Settings and accounts

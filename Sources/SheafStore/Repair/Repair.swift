@@ -40,7 +40,8 @@ extension Store {
     }
     defer { folder.remove { OwnerRights.acting(on: destination, $0) } }
     do {
-      return try storeErrors(path) { try repair(path, to: destination, in: folder) }
+      // What SQLite opens lies beside the destination, the copy of the damaged library as well.
+      return try storeErrors(path, writing: destination) { try repair(path, to: destination, in: folder) }
     } catch {
       // Whatever is damaged, others advise a repair.
       throw error.kind == .corrupt ? error.advising("go back to the last backup") : error

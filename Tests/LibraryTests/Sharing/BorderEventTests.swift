@@ -96,6 +96,101 @@ extension EventVisibilityTests {
     }
   }
 
+  private func made(_ people: People, _ name: People.Name, after position: Int64) throws -> [String] {
+    try seen(people, name, after: position).filter { $0.hasPrefix("created ") }
+  }
+
+  /// It may still be a temporary file of its program, and has no event yet.
+  @Test func whatWasMadeBeforeSomebodyJoinsIsToldToTheOthersAlone() throws {
+    try People.story { people in
+      try share(people, "plans", with: .carol)
+      let before = try rest(people)
+      for name in ["new", "again"] {
+        try people.as(.alice, process: getpid()) { (alice) throws in
+          try alice.close(alice.open("Documents/plans/\(name)", O_RDWR | O_CREAT))
+        }
+        people.clock.advance(4)
+        try people.share("Documents/plans", with: [(.bob, .readWrite)])
+        people.clock.advance(60)
+        try settle(people)
+        if name == "new" { try people.as(.alice) { try $0.remove("Documents/plans", .bob) } }
+      }
+      #expect(try made(people, .bob, after: before) == [])
+      for name in [People.Name.alice, .carol] {
+        #expect(try made(people, name, after: before) == ["created plans/new", "created plans/again"])
+      }
+      let position = people.library.lastEvent
+      try people.as(.alice) { try $0.save("Documents/plans/new", "x") }
+      #expect(try seen(people, .bob, after: position) == ["edit plans/new"])
+    }
+  }
+
+  @Test func whatEntersAShareWhileItIsMadeIsToldToThoseWhoAreThere() throws {
+    try People.story { people in
+      try share(people, "plans", with: .carol)
+      let before = try rest(people)
+      try people.as(.alice, process: getpid()) { (alice) throws in
+        try alice.close(alice.open("Documents/new", O_RDWR | O_CREAT))
+      }
+      people.clock.advance(4)
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(1)
+      try people.as(.alice, process: getpid()) { try $0.rename("Documents/new", "Documents/plans/new") }
+      people.clock.advance(1)
+      try people.share("Documents/plans", with: [(.dan, .readWrite)])
+      people.clock.advance(60)
+      for name in [People.Name.bob, .carol] {
+        #expect(try made(people, name, after: before) == ["created plans/new"])
+      }
+      #expect(try made(people, .dan, after: before) == [])
+    }
+  }
+
+  /// By its time it was made before.
+  @Test func whatIsMadeByAClockThatWasPutBackIsToldToThoseWhoAreThere() throws {
+    try People.story { people in
+      try share(people, "plans", with: .carol)
+      people.clock.advance(20)
+      try people.share("Documents/plans", with: [(.bob, .readWrite)])
+      people.clock.advance(-5)
+      try people.as(.alice, process: getpid()) { (alice) throws in
+        try alice.close(alice.open("Documents/plans/new", O_RDWR | O_CREAT))
+      }
+      people.clock.advance(60)
+      #expect(try made(people, .bob, after: 0) == ["created plans/new"])
+    }
+  }
+
+  /// Its event comes when the session ends: with the next process, where this one is killed.
+  @Test func whatWasSavedBeforeSomebodyJoinsIsToldToTheOthersAlone() throws {
+    try People.story { people in
+      try share(people, "plans", with: .carol)
+      try people.as(.alice) { try $0.save("Documents/plans/a.md", "one") }
+      let before = try rest(people)
+      let handle = try people.as(.alice) { (alice) throws in
+        let handle = try alice.open("Documents/plans/a.md", O_RDWR)
+        try alice.write(handle, "two")
+        try alice.library.fsync(alice.inode("Documents/plans/a.md"))
+        return handle
+      }
+      people.clock.advance(4)
+      let url = try people.as(.alice) { (alice) throws in
+        try alice.add("Documents/plans", .bob, .readOnly)
+        return try alice.share("Documents/plans").url
+      }
+      try people.as(.bob) { _ = try $0.accept(url) }
+      let folder = people.fixture.folder + "/killed"
+      try people.library.copyAsKilled(to: folder)
+      let next = try LibraryFixture(at: folder + "/library.sqlite", clock: people.clock)
+      func edits(_ name: People.Name) throws -> Int {
+        try next.library.events(after: before, limit: 100, for: name.handle).events.count { $0.type == .edit }
+      }
+      #expect(try [edits(.alice), edits(.carol), edits(.bob)] == [1, 1, 0])
+      try next.finish()
+      try people.as(.alice) { try $0.close(handle) }
+    }
+  }
+
   // MARK: - Moved
 
   @Test func whoSawWhatReplacesAnotherOneElsewhereIsToldThatItIsGone() throws {
