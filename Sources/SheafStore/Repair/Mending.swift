@@ -95,8 +95,8 @@ struct Mending {
     let highest = StoreTransaction.numberLimit / 2
     for (table, column) in [
       ("accounts", "id"), ("accounts", "documents"), ("items", "id"), ("inodes", "ino"), ("chunks", "id"),
-      ("packs", "id"), ("events", "sequence"), ("versions", "item"), ("versions", "number"), ("webhooks", "id"),
-      ("was", "ino"), ("past_names", "item"),
+      ("packs", "id"), ("events", "sequence"), ("replica_events", "sequence"), ("versions", "item"),
+      ("versions", "number"), ("webhooks", "id"), ("was", "ino"), ("past_names", "item"),
     ] {
       try connection.execute("DELETE FROM \(table) WHERE \(column) NOT BETWEEN 1 AND \(highest)")
     }
@@ -740,9 +740,37 @@ struct Mending {
       WHERE s.active = 1
       """)
     for item in nested { try set("UPDATE shares SET active = 0 WHERE item = ?", item) }
+    // Nobody hears of what would be written there, as where an account was disconnected.
+    try connection.execute(
+      """
+      UPDATE participants SET permission = 1 WHERE role <> 1 AND share IN (
+        SELECT s.item FROM shares s JOIN items t ON t.id = s.item JOIN accounts a ON a.id = t.owner
+        WHERE a.hub IS NOT NULL)
+      """)
+  }
+
+  /// Gives numbers to events for which a hub was to give them: the library is connected with none.
+  private func numberWaitingEvents() throws {
+    let columns = "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
+    var last = try rows.eventBounds().last
+    for id in try numbers("SELECT id FROM waiting_events ORDER BY id") {
+      last += 1
+      try set(
+        "INSERT INTO events (sequence, \(columns)) SELECT ?, \(columns) FROM waiting_events WHERE id = ?", last, id)
+    }
+    try connection.execute("DELETE FROM waiting_events")
   }
 
   private mutating func mendEvents() throws {
+    try numberWaitingEvents()
+    for (table, what) in [
+      ("replica_logs", "places up to which logs of hubs were read"), ("replica_events", "events of hubs"),
+      ("replica_comments", "comments that no hub had yet"),
+    ] {
+      try mend(
+        "DELETE FROM \(table) WHERE account NOT IN (SELECT id FROM accounts)",
+        telling: "\(what), whose account is lost")
+    }
     try mend(
       "DELETE FROM events WHERE actor NOT IN (SELECT id FROM accounts) OR owner NOT IN (SELECT id FROM accounts)",
       telling: "events, whose actor or owner is lost")
@@ -752,6 +780,8 @@ struct Mending {
     try connection.execute(
       """
       DELETE FROM events WHERE length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+        OR sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0);
+      DELETE FROM replica_events WHERE NOT json_valid(event) OR substr(event, 1, 1) <> '{'
         OR sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0);
       DELETE FROM webhooks WHERE NOT json_valid(types) OR substr(types, 1, 1) <> '[';
       """)

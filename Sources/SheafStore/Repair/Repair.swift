@@ -12,7 +12,9 @@ extension Store {
     "settings": "settings", "accounts": "accounts", "inodes": "files and folders", "xattrs": "extended attributes",
     "versions": "versions", "shares": "shares", "participants": "participants", "one_time_links": "one-time links",
     "access_requests": "requests for access", "events": "events", "webhooks": "webhooks",
-    "past_names": "former names",
+    "past_names": "former names", "waiting_events": "events that no hub had yet",
+    "replica_logs": "places up to which logs of hubs were read", "replica_events": "events of hubs",
+    "replica_comments": "comments that no hub had yet",
   ]
 
   /// Makes a sound library at `destination` of what can be read of the one at `path`, which stays as it is.
@@ -148,10 +150,29 @@ extension Store {
     guard readTables > 0 else { throw nothingReadable(path) }
     var mending = Mending(target, doubleLabels: doubleLabels)
     try mending.run()
+    losses += try mending.losses + endedConnections(StoreTransaction(source), StoreTransaction(target))
     // The tables that it used for a while pushed others' pages to the end of the file.
     try target.execute("COMMIT; PRAGMA incremental_vacuum")
     try SparePages.add(to: target)
-    return losses + mending.losses
+    return losses
+  }
+
+  /// Tells which accounts are not connected any more.
+  ///
+  /// What ties a library to its hub does not come along: the hub went on from all that the library had, and not from what
+  /// could be read of it.
+  private static func endedConnections(_ damaged: StoreTransaction, _ saved: StoreTransaction) throws -> [String] {
+    let advice = "what is at the hub alone comes when the account is connected anew: sheaf connect LINK"
+    guard let replicas = try? damaged.replicas() else {
+      return ["the connections of accounts with their hubs, if there were any; \(advice)"]
+    }
+    return try replicas.filter { $0.reader == nil }.compactMap { replica -> String? in
+      let handle = try saved.first("SELECT handle FROM accounts WHERE id = ?", replica.account) {
+        (try $0[0] as String).printable
+      }
+      let hub = replica.hub.map { " with \($0.printable)" } ?? ""
+      return handle.map { "the connection of \($0)\(hub); \(advice)" }
+    }
   }
 
   /// Brings the copy of a damaged library to the newest format, in which it is read.

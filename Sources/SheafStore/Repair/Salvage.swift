@@ -96,7 +96,8 @@ struct Salvage {
     let label: String
   }
 
-  /// The tables of a library but for those that tell of work that a process had not finished.
+  /// The tables of a library but for those that tell of work that a process had not finished, and of what the library
+  /// and a hub agreed on.
   static let tables = [
     Table(name: "settings", key: ["key"], hasNumbers: false),
     Table(name: "accounts", key: ["id"], unique: "handle"), Table(name: "items", key: ["id"], unique: "uuid"),
@@ -110,6 +111,8 @@ struct Salvage {
     Table(name: "access_requests", key: ["share", "account"]), Table(name: "events", key: ["sequence"]),
     Table(name: "webhooks", key: ["id"], unique: "uuid"),
     Table(name: "past_names", key: ["parent", "name", "until", "item"]),
+    Table(name: "waiting_events", key: ["id"]), Table(name: "replica_logs", key: ["account", "log"]),
+    Table(name: "replica_events", key: ["sequence"]), Table(name: "replica_comments", key: ["account", "id"]),
   ]
 
   /// Places in the gap of a table that are tried.
