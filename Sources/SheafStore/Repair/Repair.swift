@@ -130,7 +130,7 @@ extension Store {
     defer { target.close() }
     try target.execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE")
     var readTables = 0
-    var doubleLabels: [Salvage.DoubleLabel] = []
+    var repetitions: [Salvage.Repetition] = []
     for table in Salvage.tables {
       let what = contentsOfTables[table.name]
       guard var salvage = try? Salvage(table, from: source.handle, lookups.handle, to: target.handle) else {
@@ -139,7 +139,7 @@ extension Store {
       }
       readTables += 1
       try salvage.run()
-      doubleLabels += salvage.doubleLabels
+      repetitions += salvage.repetitions
       for (meaning, rows) in salvage.mended {
         losses.append("\(meaning.name) of \(rows) of the \(what ?? table.name), which is \(meaning.instead) now")
       }
@@ -148,7 +148,7 @@ extension Store {
       if salvage.lost > 0 { losses.append("\(salvage.lost) of the \(what), whose rows cannot be read") }
     }
     guard readTables > 0 else { throw nothingReadable(path) }
-    var mending = Mending(target, doubleLabels: doubleLabels)
+    var mending = Mending(target, repetitions: repetitions)
     try mending.run()
     losses += try mending.losses + endedConnections(StoreTransaction(source), StoreTransaction(target))
     // The tables that it used for a while pushed others' pages to the end of the file.
