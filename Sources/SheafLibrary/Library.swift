@@ -100,6 +100,7 @@ package final class Library: InodeInterface, PathInterface, @unchecked Sendable 
     library.resumeReturns()
     library.completeSaves()
     try library.locked { try library.settleEvents(all: true) }
+    library.forgetGoneAccounts()
     if keepsItselfUp { library.startMaintenance() }
     return library
   }

@@ -89,6 +89,19 @@ extension StoreTransaction {
     for table in ["replica_logs", "replica_comments"] { try run("DELETE FROM \(table) WHERE account = ?", id) }
     try run("DELETE FROM accounts WHERE id = ?", id)
   }
+
+  /// Accounts that are gone, and of whose logs at hubs something is left: earlier programs removed an account without
+  /// that.
+  ///
+  /// An account that owns anything, its `Documents` at least, was not removed, but its row was lost.
+  package func goneAccounts() throws -> [Int64] {
+    try all(
+      """
+      SELECT DISTINCT account FROM replica_logs WHERE account NOT IN (SELECT id FROM accounts)
+        AND NOT EXISTS (SELECT 1 FROM inodes WHERE owner = account)
+      """
+    ) { try $0[0] as Int64 }
+  }
 }
 
 extension StoreTransaction {

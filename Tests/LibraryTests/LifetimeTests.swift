@@ -265,6 +265,41 @@ struct LifetimeTests {
     try fixture.finish()
   }
 
+  /// What an earlier program left of an account that it removed is forgotten when the library is opened. Of an account
+  /// whose row alone was lost nothing is.
+  @Test(arguments: [true, false]) func whatIsLeftOfAnAccountThatIsGoneIsForgotten(_ isRemoved: Bool) throws {
+    let fixture = try LibraryFixture()
+    let bob = try AccountHandle("bob@example.com")
+    _ = try fixture.library.addAccount(bob, name: nil)
+    let number = isRemoved ? 77 : try fixture.library.number(of: bob)
+    let id = [UInt8](repeating: 1, count: 16)
+    try fixture.library.locked {
+      try fixture.library.makeChange(.accounts) { change in
+        if !isRemoved { try change.rows.deleteAccount(number) }
+        try change.rows.set(ReplicaLogRow(log: id, isShare: false, past: nil, since: change.time), of: number)
+        try change.rows.insert(ReplicaCommentRow(item: id, id: id, time: change.time, text: "x"), of: number)
+        try change.rows.insert(
+          ReplicaEventRow(
+            sequence: 9999, account: number, log: id, number: 1, uuid: id, type: "sheaf.change.edit", time: change.time,
+            subject: id, share: nil, isPast: false, isRepeated: false, event: "{}"))
+      }
+    }
+    try fixture.library.close()
+    let library = try Library.open(fixture.library.location) { fixture.clock.now }
+    let (logs, comments, events) = try library.store.read {
+      (
+        try $0.replicaLogs(of: number).count, try $0.countReplicaComments(of: number),
+        try $0.replicaEvents(after: 0, limit: 10).count
+      )
+    }
+    #expect(logs == (isRemoved ? 0 : 1) && comments == Int64(logs) && events == logs)
+    // Readers of the log meet no number twice.
+    #expect(library.lastEvent >= 9999)
+    #expect(try library.check { _ in }.problems.isEmpty == isRemoved)
+    try library.close()
+    try FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
   @Test func accounts() throws {
     let fixture = try LibraryFixture()
     let bob = try AccountHandle("bob@example.com")

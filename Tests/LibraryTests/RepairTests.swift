@@ -389,6 +389,109 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// Changes rows of a table as if no column were unique. Its indexes stay as they are.
+  private static func change(_ library: String, _ table: String, _ statements: String) throws {
+    _ = try sqlite(
+      library,
+      """
+      PRAGMA writable_schema = ON;
+      CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE tbl_name = '\(table)';
+      UPDATE sqlite_schema SET sql = replace(sql, ' UNIQUE', '') WHERE name = '\(table)';
+      DELETE FROM sqlite_schema WHERE name LIKE 'sqlite_autoindex_\(table)_%';
+      PRAGMA writable_schema = RESET;
+      \(statements);
+      PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = (SELECT sql FROM kept WHERE name = '\(table)') WHERE name = '\(table)';
+      INSERT INTO sqlite_schema SELECT * FROM kept WHERE name LIKE 'sqlite_autoindex_\(table)_%';
+      PRAGMA writable_schema = RESET
+      """)
+  }
+
+  /// A way to give two rows of a table one value in a column that is unique, and how a line about it begins.
+  struct Repetition: CustomStringConvertible, Sendable {
+    let table: String
+    let sql: String
+    let line: String
+
+    var description: String { "\(line): \(sql)" }
+
+    init(_ table: String, _ sql: String, _ line: String) { (self.table, self.sql, self.line) = (table, sql, line) }
+
+    /// A row gets the value of another one.
+    init(_ table: String, _ column: String, of other: String, for row: String, _ line: String) {
+      let sql = "UPDATE \(table) SET \(column) = (SELECT \(column) FROM \(table) WHERE \(other)) WHERE \(row)"
+      self.init(table, sql, line)
+    }
+  }
+
+  static let repetitions = [
+    Repetition("accounts", "handle", of: "id = 1", for: "id = 3", "account 3 has the handle of another account"),
+    Repetition("accounts", "handle", of: "id = 3", for: "id = 1", "account 1 has the handle of another account"),
+    Repetition("accounts", "documents", of: "id = 1", for: "id = 3", "account 3 has lost its Documents"),
+    Repetition("accounts", "documents", of: "id = 3", for: "id = 1", "account 1 has lost its Documents"),
+    Repetition("items", "uuid", of: "id = 3", for: "id = 5", "the ids of 1 of the files"),
+    Repetition("items", "uuid", of: "id = 5", for: "id = 3", "the ids of 1 of the files"),
+    Repetition("inodes", "item", of: named("doc0"), for: named("doc4"), "Documents/doc4 has a new id"),
+    Repetition("inodes", "item", of: named("doc4"), for: named("doc0"), "Documents/doc0 has a new id"),
+    Repetition("shares", secondShare, "Documents/old has a new link"),
+    Repetition("shares", secondShare, "the ids of 1 of the shares"),
+    Repetition(
+      "webhooks",
+      """
+      INSERT INTO webhooks VALUES (1, zeroblob(16), 1, 'https://x', 'whsec_', '[]', 0);
+      INSERT INTO webhooks VALUES (2, zeroblob(16), 1, 'https://y', 'whsec_', '[]', 0)
+      """, "the ids of 1 of the webhooks"),
+  ]
+
+  private static func named(_ name: String) -> String { "name = CAST('\(name)' AS BLOB)" }
+
+  /// Another share with the id and the link of the first one.
+  private static let secondShare = """
+    INSERT INTO shares
+      SELECT (SELECT item FROM inodes WHERE \(named("old"))), uuid, token, 'old', 0, 1, 0, 0, 1, created, since, url
+      FROM shares
+    """
+
+  /// Both rows stay, whichever comes first, and the command says which one got another value.
+  @Test(arguments: repetitions) func ofTwoEqualValuesOneGetsAnother(_ repetition: Repetition) throws {
+    let people = try made()
+    let whole = try repair(people, "whole").report
+    try Self.change(people.library.location.path, repetition.table, repetition.sql)
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.lost.contains { $0.hasPrefix(repetition.line) }, "\(report.lost)")
+    #expect(report.accounts == whole.accounts && report.versions == whole.versions)
+    let counts = try [people.library.location.path, location.path].compactMap {
+      Int(try Self.sqlite($0, "SELECT count(*) FROM \(repetition.table) NOT INDEXED"))
+    }
+    #expect(counts.count == 2 && counts[0] <= counts[1], "\(counts)")
+    let library = try Library.open(location) { people.clock.now }
+    #expect(try library.check { _ in }.problems == [])
+    try library.close()
+    try FileManager.default.removeItem(atPath: people.fixture.folder)
+  }
+
+  /// A chunk that is there twice stands for itself where one of the two is damaged.
+  @Test(arguments: [false, true]) func ofTwoEqualChunksTheWholeOneStays(_ firstIsDamaged: Bool) throws {
+    let fixture = try LibraryFixture()
+    var random = SeededRandom()
+    try fixture.save("plain", random.bytes(1000))
+    let plain = try fixture.read("plain")
+    try fixture.library.close()
+    try Self.change(
+      fixture.path, "chunks",
+      """
+      INSERT INTO chunks SELECT 999, hash, size, encoding, data FROM chunks WHERE size = 1000;
+      UPDATE chunks SET data = zeroblob(1000) WHERE size = 1000 AND id \(firstIsDamaged ? "<" : "=") 999
+      """)
+    let location = LibraryLocation(path: "\(fixture.folder)/saved.sqlite")
+    let report = try Library.repair(fixture.library.location, to: location)
+    #expect(report.problems == [] && report.lost == [])
+    let library = try Library.open(location) { fixture.clock.now }
+    #expect(try Self.contents(of: nil, library, fixture.path("plain")) == plain)
+    try library.close()
+    try FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
   /// Whom nobody can be does not own a file, and nobody becomes who takes their place by running it.
   @Test func whoCannotBeOwnsNothing() throws {
     let people = try made()

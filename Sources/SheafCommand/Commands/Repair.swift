@@ -9,7 +9,8 @@ struct Repair: AsyncParsableCommand {
     discussion: """
       The damaged library stays as it is; nobody may have it open. Documents, versions, names, accounts and shares come \
       to the new library as far as their rows can be read. What has lost its folder is in the folder Repaired of its \
-      owner. Prints what is lost, a line each. Try the last backup, too: it may have what is lost here.
+      owner. The new library is connected with no hub. Prints what is lost, a line each. Try the last backup, too: it may \
+      have what is lost here.
 
       Examples:
         sheaf repair ~/.local/share/sheaf/library.sqlite

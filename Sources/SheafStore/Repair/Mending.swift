@@ -12,7 +12,9 @@ struct Mending {
   private let time: Int64
   private var nextNumber: Int64 = 0
   private var repairedFolders: [Int64: Int64] = [:]
-  private let doubleLabels: [Salvage.DoubleLabel]
+  private let repetitions: [Salvage.Repetition]
+  /// By chunks that had the hash of another one, and go, the chunk that has the same bytes.
+  private var twins: [Int64: Int64] = [:]
   /// What a person should know, a line each.
   private(set) var losses: [String] = []
   /// Lines of one kind at most.
@@ -20,9 +22,9 @@ struct Mending {
   private static let folderType: Int64 = 0o040000
   private static let handleDomain = "repaired.invalid"
 
-  init(_ connection: Connection, doubleLabels: [Salvage.DoubleLabel]) {
+  init(_ connection: Connection, repetitions: [Salvage.Repetition]) {
     self.connection = connection
-    self.doubleLabels = doubleLabels
+    self.repetitions = repetitions
     rows = StoreTransaction(connection)
     time = Int64(Date().timeIntervalSince1970 * 1e9)
   }
@@ -51,6 +53,9 @@ struct Mending {
     try connection.execute("DROP TABLE was")
   }
 
+  /// The handle of an account that has lost its own.
+  static func handle(ofLost account: Int64) -> String { "account-\(account)@\(handleDomain)" }
+
   // MARK: - Statements
 
   private func number(_ sql: String) throws -> Int64 {
@@ -58,7 +63,9 @@ struct Mending {
     return found.flatMap { $0 } ?? 0
   }
 
-  private func numbers(_ sql: String) throws -> [Int64] { try rows.all(sql) { try $0[0] as Int64 } }
+  private func numbers<each Argument: Bindable>(_ sql: String, _ arguments: repeat each Argument) throws -> [Int64] {
+    try rows.all(sql, repeat each arguments) { try $0[0] as Int64 }
+  }
 
   private func set<each Argument: Bindable>(_ sql: String, _ arguments: repeat each Argument) throws {
     try rows.change(sql, repeat each arguments) { _ in }
@@ -90,6 +97,16 @@ struct Mending {
     "\(number) \(thing)\(number == 1 ? "" : "s")"
   }
 
+  /// The rows that came with another value in a column, for another row has theirs.
+  ///
+  /// - Parameter key: The number of the row's key that tells whether it is still there.
+  private func repeated(_ table: String, _ column: String, _ key: String = "id") throws -> [Salvage.Repetition] {
+    try repetitions.filter { repetition in
+      guard repetition.table == table, repetition.column == column else { return false }
+      return try rows.first("SELECT 1 FROM \(table) WHERE \(key) = ?", repetition.number) { _ in true } ?? false
+    }
+  }
+
   /// Numbers that no library reaches are damage, and others are counted on from them.
   private mutating func dropWhatNoLibraryHas() throws {
     let highest = StoreTransaction.numberLimit / 2
@@ -99,8 +116,8 @@ struct Mending {
       try connection.execute("DELETE FROM \(table) WHERE \(column) NOT \(isReached)")
     }
     for (table, column, what) in [
-      ("accounts", "id", "accounts"), ("accounts", "documents", "accounts"), ("inodes", "ino", "files and folders"),
-      ("versions", "item", "versions"), ("versions", "number", "versions"), ("events", "sequence", "events"),
+      ("accounts", "id", "accounts"), ("inodes", "ino", "files and folders"), ("versions", "item", "versions"),
+      ("versions", "number", "versions"), ("events", "sequence", "events"), ("replica_events", "sequence", "events"),
       ("webhooks", "id", "webhooks"), ("past_names", "parent", "former names"), ("past_names", "item", "former names"),
     ] {
       try mend(
@@ -115,12 +132,13 @@ struct Mending {
       telling: "documents, which have lost the number of their current version, and show the latest one now")
     let isForeign = """
       key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'change')
-        AND typeof(value) = 'integer' AND value NOT BETWEEN 0 AND \(highest)
+        AND (typeof(value) <> 'integer' OR value NOT BETWEEN 0 AND \(highest))
       """
     note(
       try rows.all("SELECT key FROM settings WHERE \(isForeign)") { try $0[0] as String },
       "is a setting that had a number that no library reaches, and is not set")
     try connection.execute("DELETE FROM settings WHERE \(isForeign)")
+    try connection.execute("UPDATE OR IGNORE accounts SET documents = -id WHERE documents NOT \(isReached)")
   }
 
   // MARK: - Settings and accounts
@@ -173,8 +191,11 @@ struct Mending {
       "SELECT id, handle FROM accounts", decode: { (try $0[0] as Int64, try $0[1] as String) })
     where (try? AccountHandle(handle)) == nil {
       try set(
-        "UPDATE accounts SET handle = ?, name = ? WHERE id = ?", "account-\(id)@\(Self.handleDomain)", "\(id)", id)
+        "UPDATE accounts SET handle = ?, name = ? WHERE id = ?", Self.handle(ofLost: id), "\(id)", id)
     }
+    note(
+      try repeated("accounts", "handle").map { "account \($0.number)" },
+      "has the handle of another account, and is account-NUMBER@\(Self.handleDomain) now")
     let elsewhere = try rows.all(
       "SELECT id, shown FROM accounts WHERE hub IS NOT NULL", decode: { (try $0[0] as Int64, try $0[1] as String?) }
     ).filter { _, shown in shown.flatMap { try? AccountHandle($0) } == nil }.map(\.0)
@@ -191,13 +212,13 @@ struct Mending {
       ) { try $0[0] as Int64 }
       try set(
         "INSERT INTO accounts (id, handle, name, created, documents) VALUES (?,?,?,?,?)", id,
-        "account-\(id)@\(Self.handleDomain)", "\(id)", time, folder ?? newNumber())
+        Self.handle(ofLost: id), "\(id)", time, folder ?? newNumber())
     }
     note(missing.map { "account \($0)" }, "has lost its handle, and is account-NUMBER@\(Self.handleDomain) now")
     if try number("SELECT count(*) FROM accounts") == 0 {
       try set(
-        "INSERT INTO accounts (id, handle, name, created, documents) VALUES (1,?,?,?,?)",
-        "account-1@\(Self.handleDomain)", "1", time, newNumber())
+        "INSERT INTO accounts (id, handle, name, created, documents) VALUES (1,?,?,?,?)", Self.handle(ofLost: 1), "1",
+        time, newNumber())
     }
     let homeless = try rows.all(
       """
@@ -321,8 +342,9 @@ struct Mending {
 
   private mutating func mendItems() throws {
     try connection.execute("DELETE FROM items WHERE id <= 0; DELETE FROM versions WHERE item <= 0")
+    let isKnown = "SELECT 1 FROM inodes WHERE item = ?1 UNION ALL SELECT 1 FROM versions WHERE item = ?1"
+    var renewed = try repeated("items", "uuid").count { try !numbers(isKnown, $0.number).isEmpty }
     // Items of inodes, whose own rows may be lost.
-    var renewed = 0
     for (ino, item, mode, owner) in try rows.all(
       """
       SELECT ino, coalesce(item, 0), mode & 61440, owner FROM inodes i WHERE mode & 61440 IN (16384, 32768, 40960)
@@ -481,9 +503,16 @@ struct Mending {
       JOIN inodes p ON p.ino = w.parent AND p.mode & 61440 = 16384 AND p.nlink > 0 AND p.owner = i.owner
       WHERE i.nlink > 0 AND i.mode & 61440 <> 16384 AND w.extra = 1
       """, decode: { (try $0[0] as Int64, try $0.bytes(1), try $0[2] as Int64, try $0[3] as Int64) })
+    var taken: [String] = []
     for (parent, name, ino, since) in further where Self.isName(name) {
       try set(insertion, parent, hash(name), name, ino, 1, since)
+      guard try rows.changes == 0 else { continue }
+      let holder = try rows.first("SELECT ino FROM entries WHERE parent = ? AND name = ?", parent, name) {
+        try $0[0] as Int64
+      }
+      if holder != ino { taken.append(String(decoding: name, as: UTF8.self).printable) }
     }
+    note(taken, "was a further name of a file, and is lost, for another one has it")
     try connection.execute(
       """
       UPDATE inodes SET nlink = (SELECT count(*) FROM entries e WHERE e.ino = inodes.ino)
@@ -505,7 +534,7 @@ struct Mending {
 
   private mutating func mendContents() throws {
     try mendChunks()
-    var contents = try ReadableContents(rows)
+    var contents = try ReadableContents(rows, twins: twins)
     var damages: [Int64: Damage] = [:]
     var versions: [(item: Int64, number: Int64, rest: StoredContent?)] = []
     try rows.each("SELECT item, number, size, content FROM versions") { row in
@@ -566,12 +595,16 @@ struct Mending {
         "\(try rows.placeForPeople($0.ino)) lacks \(count($0.lost ?? 0, "byte")),"
       },
       "and has zeros there")
+    note(
+      try repeated("inodes", "item", "ino").map { try rows.placeForPeople($0.number) },
+      "has a new id and no earlier versions, for another file has the id that it had")
     try noteDamages(damages)
     try mendLabels()
   }
 
   /// Removes the chunks whose bytes are not theirs. Of the others the bytes tell the size.
   private mutating func mendChunks() throws {
+    try mendHashes()
     var bad: [Int64] = []
     var sizes: [(chunk: Int64, size: Int)] = []
     try rows.each("SELECT id, size, encoding, data FROM chunks WHERE encoding <> 2") { row in
@@ -598,6 +631,22 @@ struct Mending {
     if count > 0 { losses.append("the size of \(count) of the chunks, which is that of their bytes now") }
   }
 
+  /// Finds those chunks of one hash that have its bytes: one of them keeps it, and stands for the others.
+  private mutating func mendHashes() throws {
+    let groups = Dictionary(grouping: try repeated("chunks", "hash")) { Array($0.value.bytes) }
+    for (hash, others) in groups {
+      let chunks = try numbers("SELECT id FROM chunks WHERE hash = ?", hash) + others.map(\.number)
+      let sound = chunks.first { chunk in
+        guard let bytes = try? rows.chunkBytes(chunk) else { return false }
+        return bytes.withUnsafeBytes { ChunkHash(of: $0).bytes } == hash
+      }
+      guard let sound else { continue }
+      try set("UPDATE chunks SET hash = randomblob(32) WHERE hash = ?", hash)
+      try set("UPDATE chunks SET hash = ? WHERE id = ?", hash, sound)
+      for chunk in chunks where chunk != sound { twins[chunk] = sound }
+    }
+  }
+
   private func setSize(_ size: Int, ofChunk chunk: Int64) throws {
     try set("UPDATE chunks SET size = ? WHERE id = ?", size, chunk)
   }
@@ -605,8 +654,9 @@ struct Mending {
   /// Gives labels back where the version is lost that had the same, and tells of the others.
   private mutating func mendLabels() throws {
     var lines: [String] = []
-    for double in doubleLabels {
-      let (item, number, label) = (double.item, double.number, double.label)
+    for repetition in repetitions where repetition.column == "label" {
+      let (item, number) = (repetition.group, repetition.number)
+      let label = String(repetition.value.text ?? "".unicodeScalars)
       let holder = try rows.first("SELECT number FROM versions WHERE item = ? AND label = ?", item, label) {
         try $0[0] as Int64
       }
@@ -631,7 +681,8 @@ struct Mending {
       guard members > 0 || id > 0 else { continue }
       var made: [(chunk: Int64, bytes: [UInt8])] = []
       var sizes: [(chunk: Int64, size: Int)] = []
-      var isWhole = id > 0
+      // The base of a pack may be made of chunks that go.
+      var isWhole = id > 0 && twins.isEmpty
       if let pack = try? rows.pack(id), let base = try? rows.baseBytes(pack.base) {
         var reader = PackReader(pack, base: base)
         for (index, chunk) in pack.chunks.enumerated() {
@@ -709,6 +760,14 @@ struct Mending {
   // MARK: - Sharing and events
 
   private mutating func mendShares() throws {
+    for (table, key) in [("shares", "item"), ("webhooks", "id")] {
+      let count = try repeated(table, "uuid", key).count
+      if count > 0 { losses.append("the ids of \(count) of the \(table), which have new ones now") }
+    }
+    let relinked = try repeated("shares", "token", "item").compactMap { share in
+      try rows.first("SELECT ino FROM inodes WHERE item = ?", share.number) { try $0[0] as Int64 }
+    }
+    note(try relinked.map { try rows.placeForPeople($0) }, "has a new link, for another share has the one that it had")
     let unreachable = try numbers(
       "SELECT ino FROM shares JOIN inodes USING (item) WHERE \(CheckRules.hasForeignToken) ORDER BY ino")
     note(
@@ -754,9 +813,37 @@ struct Mending {
       WHERE s.active = 1
       """)
     for item in nested { try set("UPDATE shares SET active = 0 WHERE item = ?", item) }
+    // Nobody hears of what would be written there, as where an account was disconnected.
+    try connection.execute(
+      """
+      UPDATE participants SET permission = 1 WHERE role <> 1 AND share IN (
+        SELECT s.item FROM shares s JOIN items t ON t.id = s.item JOIN accounts a ON a.id = t.owner
+        WHERE a.hub IS NOT NULL)
+      """)
+  }
+
+  /// Gives numbers to events for which a hub was to give them: the library is connected with none.
+  private func numberWaitingEvents() throws {
+    let columns = "uuid, type, time, actor, owner, item, data, share, depth, previous_share, previous_depth"
+    var last = try rows.eventBounds().last
+    for id in try numbers("SELECT id FROM waiting_events ORDER BY id") {
+      last += 1
+      try set(
+        "INSERT INTO events (sequence, \(columns)) SELECT ?, \(columns) FROM waiting_events WHERE id = ?", last, id)
+    }
+    try connection.execute("DELETE FROM waiting_events")
   }
 
   private mutating func mendEvents() throws {
+    try numberWaitingEvents()
+    for (table, what) in [
+      ("replica_logs", "places up to which logs of hubs were read"), ("replica_events", "events of hubs"),
+      ("replica_comments", "comments that no hub had yet"),
+    ] {
+      try mend(
+        "DELETE FROM \(table) WHERE account NOT IN (SELECT id FROM accounts)",
+        telling: "\(what), whose account is lost")
+    }
     try mend(
       "DELETE FROM events WHERE actor NOT IN (SELECT id FROM accounts) OR owner NOT IN (SELECT id FROM accounts)",
       telling: "events, whose actor or owner is lost")
@@ -766,6 +853,8 @@ struct Mending {
     try connection.execute(
       """
       DELETE FROM events WHERE length(uuid) <> 16 OR NOT json_valid(data) OR substr(data, 1, 1) <> '{'
+        OR sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0);
+      DELETE FROM replica_events WHERE NOT json_valid(event) OR substr(event, 1, 1) <> '{'
         OR sequence <= coalesce((SELECT value FROM settings WHERE key = 'eventsBefore'), 0);
       DELETE FROM webhooks WHERE NOT json_valid(types) OR substr(types, 1, 1) <> '[';
       """)

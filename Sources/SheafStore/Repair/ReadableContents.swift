@@ -4,12 +4,17 @@ internal import SheafModel
 struct ReadableContents {
   /// Bytes of the chunks that are there.
   private let sizes: [Int64: Int64]
+  /// Chunks that others stand for, which have the same bytes.
+  private let twins: [Int64: Int64]
   /// What nodes became, and bytes of them that are lost.
   private var nodes: [ExtentNode: (node: ExtentNode, lost: Int64)] = [:]
   private var lastChunk: Int64
 
-  /// - Parameter rows: Of a library whose chunks all have their hash.
-  init(_ rows: StoreTransaction) throws {
+  /// - Parameters:
+  ///   - rows: Of a library whose chunks all have their hash.
+  ///   - twins: By chunks that are not there, others with the same bytes.
+  init(_ rows: StoreTransaction, twins: [Int64: Int64]) throws {
+    self.twins = twins
     sizes = try Dictionary(
       uniqueKeysWithValues: rows.all(
         "SELECT id, size FROM chunks", decode: { (try $0[0] as Int64, try $0[1] as Int64) }))
@@ -40,6 +45,8 @@ struct ReadableContents {
   private func rest(of extents: [Extent]) -> (extents: [Extent], lost: Int64) {
     var lost: Int64 = 0
     let rest = extents.map { extent in
+      var extent = extent
+      extent.chunk = twins[extent.chunk] ?? extent.chunk
       // What is at a hub alone is no part of what is mended: that is connected with none.
       let isThere = sizes[extent.chunk].map { extent.offset <= $0 && extent.length <= $0 - extent.offset }
       if extent.isHole || isThere ?? false { return extent }
@@ -55,11 +62,12 @@ struct ReadableContents {
     if let known = nodes[node] { return known }
     var (extents, lost) = ([Extent.hole(node.length)], node.data)
     var chunk: Int64?
-    if sizes[node.chunk] != nil, let stored = try? StoredContent.decodeNode(rows.chunkBytes(node.chunk)),
+    let own = twins[node.chunk] ?? node.chunk
+    if sizes[own] != nil, let stored = try? StoredContent.decodeNode(rows.chunkBytes(own)),
       StoredContent.extents(stored).length == node.length
     {
       (extents, lost) = rest(of: stored)
-      if lost == 0 { chunk = node.chunk }
+      if extents == stored { chunk = own }
     }
     let rest = ExtentNode(
       chunk: try chunk ?? store(extents, rows), length: node.length, data: StoredContent.extents(extents).dataLength)

@@ -12,7 +12,9 @@ extension Store {
     "settings": "settings", "accounts": "accounts", "inodes": "files and folders", "xattrs": "extended attributes",
     "versions": "versions", "shares": "shares", "participants": "participants", "one_time_links": "one-time links",
     "access_requests": "requests for access", "events": "events", "webhooks": "webhooks",
-    "past_names": "former names",
+    "past_names": "former names", "waiting_events": "events that no hub had yet",
+    "replica_logs": "places up to which logs of hubs were read", "replica_events": "events of hubs",
+    "replica_comments": "comments that no hub had yet",
   ]
 
   /// Makes a sound library at `destination` of what can be read of the one at `path`, which stays as it is.
@@ -129,7 +131,7 @@ extension Store {
     defer { target.close() }
     try target.execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE")
     var readTables = 0
-    var doubleLabels: [Salvage.DoubleLabel] = []
+    var repetitions: [Salvage.Repetition] = []
     for table in Salvage.tables {
       let what = contentsOfTables[table.name]
       guard var salvage = try? Salvage(table, from: source.handle, lookups.handle, to: target.handle) else {
@@ -138,7 +140,7 @@ extension Store {
       }
       readTables += 1
       try salvage.run()
-      doubleLabels += salvage.doubleLabels
+      repetitions += salvage.repetitions
       for (meaning, rows) in salvage.mended {
         losses.append("\(meaning.name) of \(rows) of the \(what ?? table.name), which is \(meaning.instead) now")
       }
@@ -147,12 +149,31 @@ extension Store {
       if salvage.lost > 0 { losses.append("\(salvage.lost) of the \(what), whose rows cannot be read") }
     }
     guard readTables > 0 else { throw nothingReadable(path) }
-    var mending = Mending(target, doubleLabels: doubleLabels)
+    var mending = Mending(target, repetitions: repetitions)
     try mending.run()
+    losses += try mending.losses + endedConnections(StoreTransaction(source), StoreTransaction(target))
     // The tables that it used for a while pushed others' pages to the end of the file.
     try target.execute("COMMIT; PRAGMA incremental_vacuum")
     try SparePages.add(to: target)
-    return losses + mending.losses
+    return losses
+  }
+
+  /// Tells which accounts are not connected any more.
+  ///
+  /// What ties a library to its hub does not come along: the hub went on from all that the library had, and not from what
+  /// could be read of it.
+  private static func endedConnections(_ damaged: StoreTransaction, _ saved: StoreTransaction) throws -> [String] {
+    let advice = "what is at the hub alone comes when the account is connected anew: sheaf connect LINK"
+    guard let replicas = try? damaged.replicas() else {
+      return ["the connections of accounts with their hubs, if there were any; \(advice)"]
+    }
+    return try replicas.filter { $0.reader == nil }.compactMap { replica -> String? in
+      let handle = try saved.first("SELECT handle FROM accounts WHERE id = ?", replica.account) {
+        (try $0[0] as String).printable
+      }
+      let hub = replica.hub.map { " with \($0.printable)" } ?? ""
+      return handle.map { "the connection of \($0)\(hub); \(advice)" }
+    }
   }
 
   /// Brings the copy of a damaged library to the newest format, in which it is read.

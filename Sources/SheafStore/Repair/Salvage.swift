@@ -1,4 +1,4 @@
-internal import GRDB
+internal import Foundation
 internal import GRDBSQLite
 internal import SheafModel
 
@@ -10,6 +10,9 @@ internal import SheafModel
 ///
 /// A row whose key is not between those of its neighbours is not copied, since its key may be another row's: what refers
 /// to that one would get this one instead. Where a column is unique, its index knows the number, too.
+///
+/// If two rows have the same value in a unique column, one of them keeps it: the one that the index knows, or else the
+/// one that was read first. The other row comes along with another value.
 struct Salvage {
   /// A column that only describes its row: where it holds what it cannot, something else takes its place.
   struct Description {
@@ -83,33 +86,72 @@ struct Salvage {
     let key: [String]
     /// Whether the key begins with a number, so that there are places between two keys.
     var hasNumbers = true
-    /// The first column that is unique, whose index has the numbers as well (CREATE TABLE, 3.5).
-    var unique: String?
-    /// A column that, where it is not NULL, tells a row from the others whose key begins with the same number.
-    var label: String?
+    /// The columns that are unique beside the key, in the order of their indexes.
+    var uniques: [Unique] = []
   }
 
-  /// A label of a version that came without it, for another one of the document that was read before has the same.
-  struct DoubleLabel {
-    let item: Int64
+  /// A column in which no two rows have the same value.
+  struct Unique {
+    /// What a row has instead, for which ``Mending`` finds what is right.
+    enum Substitute {
+      case null, newID, newToken, newHandle, noFolder, noHash
+
+      /// - Parameter number: The row's.
+      fileprivate func bind(to statement: OpaquePointer, at place: Int32, of number: Int64) {
+        switch self {
+        case .null: sqlite3_bind_null(statement, place)
+        case .newID: _ = UUID().bind(to: statement, at: place)
+        case .newToken: _ = ShareToken.random().text.bind(to: statement, at: place)
+        case .newHandle: _ = Mending.handle(ofLost: number).bind(to: statement, at: place)
+        // No folder has a number below zero.
+        case .noFolder: _ = (-number).bind(to: statement, at: place)
+        case .noHash:
+          let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+          _ = bytes.bind(to: statement, at: place)
+        }
+      }
+    }
+
+    let column: String
+    let substitute: Substitute
+    /// The column of the key in whose rows alone the values differ; nil where those of all rows do, whose index has the
+    /// numbers as well (CREATE TABLE, 3.5).
+    let group: String?
+
+    init(_ column: String, _ substitute: Substitute, in group: String? = nil) {
+      (self.column, self.substitute, self.group) = (column, substitute, group)
+    }
+  }
+
+  /// A value that a row came without, for another row has the same.
+  struct Repetition {
+    let table: String
+    let column: String
+    /// What the row's key begins with, and ends with; the same for a key of one number.
+    let group: Int64
     let number: Int64
-    let label: String
+    let value: Value
   }
 
-  /// The tables of a library but for those that tell of work that a process had not finished.
+  /// The tables of a library but for those that tell of work that a process had not finished, and of what the library
+  /// and a hub agreed on.
   static let tables = [
     Table(name: "settings", key: ["key"], hasNumbers: false),
-    Table(name: "accounts", key: ["id"], unique: "handle"), Table(name: "items", key: ["id"], unique: "uuid"),
-    Table(name: "inodes", key: ["ino"], unique: "item"), Table(name: "entries", key: ["parent", "hash", "name"]),
-    Table(name: "xattrs", key: ["ino", "name"]),
-    Table(name: "versions", key: ["item", "number"], label: "label"),
-    Table(name: "chunks", key: ["id"], unique: "hash"), Table(name: "packs", key: ["id"]),
-    Table(name: "deleted", key: ["ino"]), Table(name: "shares", key: ["item"], unique: "uuid"),
+    Table(name: "accounts", key: ["id"], uniques: [Unique("handle", .newHandle), Unique("documents", .noFolder)]),
+    Table(name: "items", key: ["id"], uniques: [Unique("uuid", .newID)]),
+    Table(name: "inodes", key: ["ino"], uniques: [Unique("item", .null)]),
+    Table(name: "entries", key: ["parent", "hash", "name"]), Table(name: "xattrs", key: ["ino", "name"]),
+    Table(name: "versions", key: ["item", "number"], uniques: [Unique("label", .null, in: "item")]),
+    Table(name: "chunks", key: ["id"], uniques: [Unique("hash", .noHash)]), Table(name: "packs", key: ["id"]),
+    Table(name: "deleted", key: ["ino"]),
+    Table(name: "shares", key: ["item"], uniques: [Unique("uuid", .newID), Unique("token", .newToken)]),
     Table(name: "participants", key: ["share", "account"]),
     Table(name: "one_time_links", key: ["token"], hasNumbers: false),
     Table(name: "access_requests", key: ["share", "account"]), Table(name: "events", key: ["sequence"]),
-    Table(name: "webhooks", key: ["id"], unique: "uuid"),
+    Table(name: "webhooks", key: ["id"], uniques: [Unique("uuid", .newID)]),
     Table(name: "past_names", key: ["parent", "name", "until", "item"]),
+    Table(name: "waiting_events", key: ["id"]), Table(name: "replica_logs", key: ["account", "log"]),
+    Table(name: "replica_events", key: ["sequence"]), Table(name: "replica_comments", key: ["account", "id"]),
   ]
 
   /// Places in the gap of a table that are tried.
@@ -123,17 +165,16 @@ struct Salvage {
   private let target: OpaquePointer
   private let table: Table
   private let insertion: Query
-  /// The place of the table's label.
-  private let label: Int?
-  /// The number that an index has for a value, and the place of that column.
-  private let indexed: (query: Query, column: Int)?
+  /// Whether the new file has a row of a key.
+  private let presence: Query
+  private let uniques: [UniqueColumn]
   /// The columns that only describe, with their places.
   private let descriptions: [(description: Description, column: Int)]
   /// The keys of rows in which another value took the place of one that cannot be, by the place of the column.
   private var described: [Int: Set<[Key]>] = [:]
   /// Rows of which only the key could be read, whose key is wrong, or that the new file does not take.
   private(set) var lost = 0
-  private(set) var doubleLabels: [DoubleLabel] = []
+  private(set) var repetitions: [Repetition] = []
   /// Whether a part of the table cannot be read, with who knows how many rows.
   private(set) var hasGap = false
 
@@ -145,24 +186,19 @@ struct Salvage {
     (self.source, self.lookups, self.target, self.table) = (source, lookups, target, table)
     let all = try Query(source, "SELECT * FROM \(table.name)")
     let places = repeatElement("?", count: all.columnCount).joined(separator: ",")
-    label = table.label.flatMap { all.columnNames.firstIndex(of: $0) }
-    // A row of another key must not take the place of one that has the same label.
-    insertion = try Query(
-      target,
-      label == nil
-        ? "INSERT OR REPLACE INTO \(table.name) VALUES (\(places))"
-        : "INSERT INTO \(table.name) VALUES (\(places)) ON CONFLICT (\(table.key.joined(separator: ", "))) DO NOTHING")
-    descriptions = (Description.ofTables[table.name] ?? []).compactMap { description in
-      all.columnNames.firstIndex(of: description.column).map { (description, $0) }
+    let names = all.columnNames
+    uniques = try table.uniques.enumerated().compactMap { index, unique in
+      try names.firstIndex(of: unique.column).map {
+        try UniqueColumn(unique, of: table, $0, index: index + 1, lookups, target)
+      }
     }
-    indexed = table.unique.flatMap { unique in
-      let query = try? Query(
-        lookups,
-        """
-        SELECT \(table.key[0]) FROM \(table.name) INDEXED BY sqlite_autoindex_\(table.name)_1 WHERE \(unique) = ?
-        """)
-      let column = all.columnNames.firstIndex(of: unique)
-      return query.flatMap { query in column.map { (query, $0) } }
+    // A row of another key must not take the place of one that has the same value.
+    insertion = try Query(
+      target, "INSERT \(uniques.isEmpty ? "OR REPLACE " : "")INTO \(table.name) VALUES (\(places))")
+    let key = table.key.map { "\($0) = ?" }.joined(separator: " AND ")
+    presence = try Query(target, "SELECT 1 FROM \(table.name) WHERE \(key)")
+    descriptions = (Description.ofTables[table.name] ?? []).compactMap { description in
+      names.firstIndex(of: description.column).map { (description, $0) }
     }
   }
 
@@ -298,7 +334,8 @@ struct Salvage {
   /// - Parameter isSound: Whether its key is one that it can have.
   private mutating func copy(_ row: Row, _ isSound: Bool) throws {
     var number: Int64? = isSound ? row.number : nil
-    if let known = indexedNumber(of: row), known == row.number || !isThere(known) { number = known }
+    let known = uniques.first?.indexedNumber(of: row.columns)
+    if let known, known == row.number || !isThere(known) { number = known }
     guard let number else {
       lost += 1
       return
@@ -308,21 +345,35 @@ struct Salvage {
       sqlite3_bind_value(insertion.handle, Int32(index) + 1, value.handle)
     }
     // Numbers are the first column.
-    if table.unique != nil { sqlite3_bind_int64(insertion.handle, 1, number) }
+    if known != nil { sqlite3_bind_int64(insertion.handle, 1, number) }
     let unfit = descriptions.filter { !$0.description.accepts(row.columns[$0.column]) }
     for (description, column) in unfit { description.bind(to: insertion.handle, at: Int32(column) + 1) }
     var code = insertion.step()
-    if let label, sqlite3_extended_errcode(target) == ResultCode.SQLITE_CONSTRAINT_UNIQUE.rawValue,
-      let item = row.key[0].number, let number = row.key[1].number, let text = row.columns[label].text
-    {
-      doubleLabels.append(DoubleLabel(item: item, number: number, label: String(text)))
+    var repeated: [Repetition] = []
+    if code & 0xFF == SQLITE_CONSTRAINT, !uniques.isEmpty {
+      // A row may be read twice.
+      if isSaved(row, number) { return }
       insertion.reset()
-      sqlite3_bind_null(insertion.handle, Int32(label) + 1)
+      let end = table.key.count == 1 ? number : row.key.last?.number ?? number
+      for unique in uniques {
+        guard let holder = unique.holder(ofValueOf: row.columns, in: number) else { continue }
+        let isOwn = unique.indexedNumber(of: row.columns) == number
+        let repetition = Repetition(
+          table: table.name, column: unique.unique.column, group: isOwn ? holder : number, number: isOwn ? holder : end,
+          value: row.columns[unique.place])
+        if isOwn {
+          unique.takeValue(from: holder)
+          repetitions.append(repetition)
+        } else {
+          unique.unique.substitute.bind(to: insertion.handle, at: Int32(unique.place) + 1, of: number)
+          repeated.append(repetition)
+        }
+      }
       code = insertion.step()
     }
     switch code & 0xFF {
     case SQLITE_DONE:
-      // A row may be read twice.
+      repetitions += repeated
       for (_, column) in unfit { described[column, default: []].insert(row.key.map(Key.init)) }
     // What is no such row.
     case SQLITE_CONSTRAINT, SQLITE_MISMATCH: lost += 1
@@ -330,12 +381,12 @@ struct Salvage {
     }
   }
 
-  /// The number that the index has for a row.
-  private func indexedNumber(of row: Row) -> Int64? {
-    guard let indexed else { return nil }
-    defer { indexed.query.reset() }
-    sqlite3_bind_value(indexed.query.handle, 1, row.columns[indexed.column].handle)
-    return indexed.query.step() == SQLITE_ROW ? sqlite3_column_int64(indexed.query.handle, 0) : nil
+  /// Whether the new file has a row of the same key.
+  private func isSaved(_ row: Row, _ number: Int64) -> Bool {
+    defer { presence.reset() }
+    for (index, value) in row.key.enumerated() { sqlite3_bind_value(presence.handle, Int32(index) + 1, value.handle) }
+    if table.key.count == 1 { sqlite3_bind_int64(presence.handle, 1, number) }
+    return presence.step() == SQLITE_ROW
   }
 
   /// Whether the damaged table has a row of a number.
@@ -345,6 +396,57 @@ struct Salvage {
     }
     sqlite3_bind_int64(query.handle, 1, number)
     return query.step() == SQLITE_ROW
+  }
+
+  /// A unique column, and who has which value in it.
+  private struct UniqueColumn {
+    let unique: Unique
+    /// Its place in a row.
+    let place: Int
+    /// The number that the index of the damaged file has for a value.
+    private let index: Query?
+    /// The number of the row of the new file that has a value.
+    private let holder: Query
+    /// Has a row of the new file have another value.
+    private let change: Query
+
+    /// - Parameter index: The number of its index.
+    init(
+      _ unique: Unique, of table: Table, _ place: Int, index: Int, _ lookups: OpaquePointer, _ target: OpaquePointer
+    ) throws {
+      (self.unique, self.place) = (unique, place)
+      let (name, number) = (table.name, table.key[table.key.count - 1])
+      let indexed = try? Query(
+        lookups,
+        "SELECT \(number) FROM \(name) INDEXED BY sqlite_autoindex_\(name)_\(index) WHERE \(unique.column) = ?")
+      self.index = unique.group == nil ? indexed : nil
+      let group = unique.group.map { " AND \($0) = ?" } ?? ""
+      holder = try Query(target, "SELECT \(number) FROM \(name) WHERE \(unique.column) = ?\(group)")
+      change = try Query(target, "UPDATE \(name) SET \(unique.column) = ? WHERE \(number) = ?")
+    }
+
+    func indexedNumber(of row: [Value]) -> Int64? {
+      guard let index else { return nil }
+      defer { index.reset() }
+      sqlite3_bind_value(index.handle, 1, row[place].handle)
+      return index.step() == SQLITE_ROW ? sqlite3_column_int64(index.handle, 0) : nil
+    }
+
+    /// - Parameter group: What the row's key begins with.
+    func holder(ofValueOf row: [Value], in group: Int64) -> Int64? {
+      defer { holder.reset() }
+      sqlite3_bind_value(holder.handle, 1, row[place].handle)
+      if unique.group != nil { sqlite3_bind_int64(holder.handle, 2, group) }
+      return holder.step() == SQLITE_ROW ? sqlite3_column_int64(holder.handle, 0) : nil
+    }
+
+    /// Gives the row of a number a substitute.
+    func takeValue(from number: Int64) {
+      defer { change.reset() }
+      unique.substitute.bind(to: change.handle, at: 1, of: number)
+      sqlite3_bind_int64(change.handle, 2, number)
+      _ = change.step()
+    }
   }
 
   /// Which rows of a pass have a key that fits in between those beside it.
@@ -406,10 +508,10 @@ struct Salvage {
   }
 
   /// A value of a row, which stays when the statement goes on.
-  fileprivate final class Value {
-    let handle: OpaquePointer?
+  final class Value {
+    fileprivate let handle: OpaquePointer?
 
-    init(_ statement: OpaquePointer, _ column: Int32) {
+    fileprivate init(_ statement: OpaquePointer, _ column: Int32) {
       handle = sqlite3_value_dup(sqlite3_column_value(statement, column))
     }
 
