@@ -204,6 +204,30 @@ import Testing
     }
   }
 
+  /// What is on the machine is told whatever the hub does, soon, and what it alone knows is said to be missing.
+  @Test(arguments: [false, true]) func whatIsHereIsToldWithoutTheHub(isSilent: Bool) throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo x > private.md")
+      try people.join("team", can: "edit")
+      let process = try #require(people.place.hub.process)
+      if isSilent { Glibc.kill(process, SIGSTOP) } else { people.place.hub.kill() }
+      defer { if isSilent { Glibc.kill(process, SIGCONT) } }
+      for isMounted in [true, false] {
+        if !isMounted { try people.alice.library.unmount() }
+        let status = try people.alice.succeed("status", "Documents/private.md").text
+        #expect(status.contains("not known, since the hub cannot be asked") && status.contains("You can"), "\(status)")
+        let begin = ContinuousClock.now
+        let shares = try people.alice.succeed("shares").text
+        // A connection that is not answered is given up after ten seconds.
+        #expect(ContinuousClock.now - begin < .seconds(9), "\(isMounted)")
+        let missing = "Not known, since the hub cannot be asked: requests for access and offers"
+        #expect(shares.contains("Documents/team") && shares.contains(missing), "\(shares)")
+        let json = try people.alice.succeed("shares", "--json")
+        #expect(json.errorText.contains(missing) && !json.text.contains("missing"), "\(json)")
+      }
+    }
+  }
+
   /// What was saved in a document that the hub does not have yet, since a program has it open, is from before as well.
   @Test func aShareWaitsForADocumentThatIsStillOpen() throws {
     try withPeople { people in
