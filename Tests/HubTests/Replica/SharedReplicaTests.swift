@@ -204,6 +204,24 @@ import Testing
     }
   }
 
+  @Test func whomAliceBlockedSheSeesInEachList() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir asked other")
+      try people.share("other", can: "edit")
+      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
+      _ = try people.bob.succeed("accept", people.url("asked"))
+      _ = try people.alice.succeed("requests", "block", "Documents/asked", Self.bob)
+      let requests = try people.alice.succeed("requests").text
+      #expect(requests.contains(Self.bob) && requests.contains("blocked"), "\(requests)")
+      let shares = try people.alice.succeed("shares").text
+      #expect(shares.contains("Blocked\n  Documents/asked"), "\(shares)")
+      // The hub tells nothing of a share whose item is deleted.
+      try people.alice.shell("rmdir asked")
+      try people.alice.wait()
+      #expect(try people.alice.succeed("requests").text == "Nobody asks for access.")
+    }
+  }
+
   /// What is on the machine is told whatever the hub does, soon, and what it alone knows is said to be missing.
   @Test(arguments: [false, true]) func whatIsHereIsToldWithoutTheHub(isSilent: Bool) throws {
     try withPeople { people in
