@@ -204,6 +204,29 @@ import Testing
     }
   }
 
+  /// Who comments without the hub sees it at once, and once.
+  @Test func aCommentThatWaitsForTheHubIsShown() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo x > team/a.md")
+      try people.join("team", can: "edit")
+      people.place.hub.kill()
+      let paths = ["Documents/team/a.md", "Shared/\(HubPlace.handle)/team/a.md"]
+      for (machine, path) in zip([people.alice, people.bob], paths) {
+        _ = try machine.succeed("comment", path, "on a train")
+        let told = try machine.succeed("activity", path).text
+        #expect(told.contains("commented on a.md: on a train (waits for the hub)"), "\(machine.name): \(told)")
+      }
+      _ = try people.place.serve()
+      try people.settle()
+      for (machine, path) in zip([people.alice, people.bob], paths) {
+        try eventually("the hub has told of both at \(machine.name)", within: .seconds(60)) {
+          let told = try machine.succeed("activity", path).text
+          return !told.contains("waits for the hub") && told.components(separatedBy: "on a train").count == 3
+        }
+      }
+    }
+  }
+
   @Test func whomAliceBlockedSheSeesInEachList() throws {
     try withPeople { people in
       try people.alice.shell("mkdir asked other")
