@@ -40,7 +40,7 @@ actor HubSessions {
         throw HubFailure(
           .deviceRemoved, transport.hub,
           "does not know this device of \(device.handle) any more: it was removed, or the hub has another address",
-          advice: "remove the device's file, and connect anew with a new link")
+          advice: "connect anew with a new link")
       }
     }
   }

@@ -311,7 +311,7 @@ struct HubSharing: Sendable {
         title: offer.title, owner: owner, ownerName: offer.ownerName,
         kind: offer.kind == .folder ? "folder" : "document", permission: offer.permission.local,
         acceptance: entry?.acceptance.local == .removed ? nil : entry?.acceptance.local, path: path,
-        asksFirst: offer.way == .ask, warnings: warnings)
+        asksFirst: offer.way == .ask, expires: offer.expires.flatMap { Timestamp(rfc3339: $0) }, warnings: warnings)
     }
   }
 
