@@ -146,6 +146,9 @@ extension Event {
     case .comment: return "\(who) commented on \(name): \(data.comment ?? "")"
     case .mention: return "\(who) mentioned you in a comment on \(name): \(data.comment ?? "")"
     case .memberAdded: return isAboutActor ? "\(who) joined \(name)" : "\(who) added \(whom(account)) to \(name)"
+    case .memberRemoved where data.participant?.acceptance == Acceptance.pending.rawValue:
+      return isAboutActor
+        ? "\(who) declined the invitation to \(name)" : "\(who) no longer invites \(whom(account)) to \(name)"
     case .memberRemoved: return isAboutActor ? "\(who) left \(name)" : "\(who) removed \(whom(account)) from \(name)"
     case .accessRequested: return "\(who) asks for access to \(name)"
     case .accessDeclined:

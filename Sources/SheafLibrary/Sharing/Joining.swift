@@ -108,12 +108,13 @@ extension Library {
       case .pending:
         guard var invited = share.participants[account] else { throw Self.noLink }
         try makeChange(.share) { change in
-          invited.acceptance = .removed
           // A stranger from here on.
           invited.role = .publicUser
           invited.since = change.time
-          share.participants[account] = invited
+          // The event tells that they never took part.
           try logShareEvent(.memberRemoved, share, inode, participant: invited, actor: account, change)
+          invited.acceptance = .removed
+          share.participants[account] = invited
           try update(share, change)
         }
         return DeclinedLink(declined: .invitation, title: share.row.title)

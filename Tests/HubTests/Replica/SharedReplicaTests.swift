@@ -188,6 +188,9 @@ import Testing
       #expect(try !people.bob.succeed("shares").text.contains("plans"))
       let late = try people.bob.sheaf("accept", url)
       #expect(late.status != 0, "\(late)")
+      try eventually("alice hears of it", within: .seconds(60)) {
+        try people.alice.succeed("notices").text.contains("declined the invitation to plans")
+      }
       _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests", "--expires", "7d")
       let asked = try people.url("asked")
       #expect(try people.bob.succeed("inspect", asked).text.contains("The link lets nobody new in after"))

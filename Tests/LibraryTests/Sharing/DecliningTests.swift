@@ -28,6 +28,8 @@ struct DecliningTests {
       #expect(try people.library.shares(of: People.Name.bob.handle).invitations.count == 1)
       #expect(try decline(url, .bob, people) == DeclinedLink(declined: .invitation, title: "plans"))
       #expect(try people.library.shares(of: People.Name.bob.handle).invitations.isEmpty)
+      let told = try people.library.notices(for: People.Name.alice.handle).notices.map(\.text)
+      #expect(told.contains { $0.hasSuffix("declined the invitation to plans") }, "\(told)")
       expect(.notFound) { _ = try decline(url, .bob, people) }
       // He can ask, be invited again, and then takes part; what he takes part in he leaves by its path.
       try people.as(.alice) { try $0.add(item, .bob, .readOnly) }
