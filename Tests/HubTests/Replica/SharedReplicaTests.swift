@@ -212,6 +212,27 @@ import Testing
     }
   }
 
+  /// Everybody hears of it when the hub puts a save beside another one, also on the machine that saved it.
+  @Test func aSaveThatGoesBesideAnotherIsInTheNotices() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && head -c 10000 /dev/zero > team/a.dat")
+      try people.join("team", can: "edit")
+      try people.alice.succeed("sync", "--pause")
+      try people.alice.shell("head -c 20000 /dev/urandom > team/a.dat")
+      try Command.shell("head -c 30000 /dev/urandom > '\(people.shared("team/a.dat"))'").succeed()
+      try people.bob.wait()
+      try people.alice.succeed("sync", "--resume")
+      try people.settle()
+      let beside = try people.alice.shell("cd team && ls | grep laptop")
+      for machine in [people.alice, people.bob] {
+        try eventually("\(machine.name) hears of it", within: .seconds(60)) {
+          let notices = try machine.succeed("notices").text
+          return notices.contains("and another machine saved at once") && notices.contains("wrote is in \(beside)")
+        }
+      }
+    }
+  }
+
   /// Who comments without the hub sees it at once, and once.
   @Test func aCommentThatWaitsForTheHubIsShown() throws {
     try withPeople { people in
