@@ -186,6 +186,12 @@ extension Event {
     }
   }
 
+  /// Whether it tells an account that it is invited. Where the account takes no part, the item has the id of the share.
+  package func isInvitation(of account: AccountHandle) -> Bool {
+    type == .shareUpdated && !isTransfer && data.participant?.handle == account.description
+      && data.participant?.acceptance == Acceptance.pending.rawValue
+  }
+
   /// Whether the item came back rather than being made.
   package var isRecovery: Bool { type == .created && data.contentCount != nil }
 
