@@ -155,7 +155,7 @@ import Testing
       #expect(status.hub == nil && status.state == "failed" && status.problem?.contains("sheaf connect") == true)
       // The words that say what to do come last.
       let shown = try machine.succeed("status")
-      #expect(shown.contains("Problem") && status.problem.map(shown.contains) == true, "\(shown)")
+      #expect(shown.contains("Problem") && status.problem.map { shown.contains($0) } == true, "\(shown)")
       try machine.mount()
       #expect(try machine.status().state == "failed")
       try machine.succeed("connect", try link(place), "--as", HubPlace.handle)

@@ -283,7 +283,10 @@ import Testing
       if isSilent { Glibc.kill(process, SIGSTOP) } else { people.place.hub.kill() }
       defer { if isSilent { Glibc.kill(process, SIGCONT) } }
       for isMounted in [true, false] {
-        if !isMounted { try people.alice.library.unmount() }
+        if !isMounted {
+          try people.alice.library.unmount()
+          try eventually("its process ends", within: .seconds(60)) { people.alice.library.server == nil }
+        }
         let status = try people.alice.succeed("status", "Documents/private.md").text
         #expect(status.contains("not known, since the hub cannot be asked") && status.contains("You can"), "\(status)")
         let begin = ContinuousClock.now
