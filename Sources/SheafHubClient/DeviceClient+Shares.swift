@@ -98,9 +98,9 @@ extension DeviceClient {
   /// What a link offers.
   package func offer(_ url: String) async throws -> ShareOfferFacts {
     let offer: ShareOfferFacts = try await fetch(HubRequest(posting: ShareLink(url: url), to: "/v1/offers"))
-    guard (try? AccountHandle(offer.owner)) != nil, offer.title.isPrintable, offer.ownerName.isPrintable else {
-      throw nonsense("makes an offer that is none")
-    }
+    guard (try? AccountHandle(offer.owner)) != nil, offer.title.isPrintable, offer.ownerName.isPrintable,
+      offer.expires.map({ Timestamp(rfc3339: $0) != nil }) ?? true
+    else { throw nonsense("makes an offer that is none") }
     return offer
   }
 

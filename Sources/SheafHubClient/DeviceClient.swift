@@ -271,6 +271,9 @@ package final class DeviceClient: Sendable {
 
   // MARK: - Failures
 
+  /// The failure of a hub that is not waited for any longer.
+  package var silence: HubFailure { transport.silence }
+
   func nonsense(_ reason: String) -> HubFailure { transport.nonsense(reason) }
 
   /// The failure that a problem in the place of something else tells.

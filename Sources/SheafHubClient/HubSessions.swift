@@ -40,7 +40,7 @@ actor HubSessions {
         throw HubFailure(
           .deviceRemoved, transport.hub,
           "does not know this device of \(device.handle) any more: it was removed, or the hub has another address",
-          advice: "remove the device's file, and connect anew with a new link")
+          advice: "connect anew with a new link")
       }
     }
   }
@@ -50,7 +50,22 @@ actor HubSessions {
     if let current, ContinuousClock.now < current.until { return current.token }
     let task = beginning ?? Task { try await begin() }
     beginning = task
-    return try await task.value
+    return try await Self.value(of: task)
+  }
+
+  /// What a task returns. Who is cancelled meanwhile waits for it no more; others may.
+  private static func value(of task: Task<String, any Error>) async throws -> String {
+    let (values, told) = AsyncThrowingStream<String, any Error>.makeStream()
+    Task {
+      do {
+        told.yield(try await task.value)
+        told.finish()
+      } catch {
+        told.finish(throwing: error)
+      }
+    }
+    for try await value in values { return value }
+    throw CancellationError()
   }
 
   /// Notes that the hub takes a token no more.

@@ -316,13 +316,15 @@ final class HubTransport: Sendable {
     case is NIOConnectionError: return unreachable("nobody answers at this address")
     case let error as HTTPClientError where error == .remoteConnectionClosed || error == .uncleanShutdown:
       return unreachable("closes the connection before it has answered")
-    case let error as HTTPClientError where error == .tlsHandshakeTimeout:
-      return unreachable("does not agree on encryption in time")
+    case let error as HTTPClientError where error == .tlsHandshakeTimeout: return silence
     case is HTTPParserError: return unreachable("answers with something else than HTTP/1.1, or breaks off")
     case is NIOSSLError: return unreachable("does not agree on encryption: is it a server of HTTPS?")
     default: return unreachable("\(error)")
     }
   }
+
+  /// The failure of a hub that is not waited for any longer.
+  var silence: HubFailure { unreachable("does not answer") }
 
   private func unreachable(_ reason: String) -> HubFailure {
     HubFailure(.unreachable, hub, reason, advice: "see whether the hub runs and the network is there")

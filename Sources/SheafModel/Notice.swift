@@ -18,8 +18,8 @@ package struct Notice: Hashable, Sendable, Codable {
   private var position: Int64 = 0
   /// The former name, if the name changed.
   private var formerName: String?
-  /// Whether it tells of a save that was not based on the version before it.
-  private var passesOver = false
+  /// Whether it tells of a save that was not based on the version before it, or that went beside another one.
+  private var tellsOfConflict = false
 
   private enum CodingKeys: CodingKey { case id, type, actor, item, text, count, time, sequence }
 
@@ -43,7 +43,7 @@ package struct Notice: Hashable, Sendable, Codable {
     sequence = event.sequence
     position = event.position
     formerName = event.data.previousName
-    passesOver = passedOver != nil
+    tellsOfConflict = passedOver != nil || event.isBeside
   }
 
   /// Adds a later event on the same item by the same person, if both belong to one burst.
@@ -51,7 +51,7 @@ package struct Notice: Hashable, Sendable, Codable {
   /// - Returns: Whether it added the event.
   package mutating func absorb(_ event: Event) -> Bool {
     guard event.data.item.id == item.id, event.data.actor.handle == actor.handle,
-      (0...Self.burst).contains(event.time.seconds - time.seconds), !passesOver
+      (0...Self.burst).contains(event.time.seconds - time.seconds), !tellsOfConflict
     else { return false }
     switch (type, event.type) {
     case (.created, .edit):
@@ -73,13 +73,14 @@ package struct Notice: Hashable, Sendable, Codable {
   }
 
   /// Whether an event makes a notice of an account, wherever its save was based: one of somebody else's, or of a change
-  /// that the account could not save.
+  /// that the account could not save, or that went beside another one.
   package static func tells(of event: Event, _ account: AccountHandle) -> Bool {
-    event.data.actor.handle != account || event.keepsUnsaved
+    event.data.actor.handle != account || event.keepsUnsaved || event.isBeside
   }
 
   /// The notices of an account about events, latest first: one for a burst, a mention instead of its comment, and none
-  /// of the account's own actions except changes that it could not save, and saves that passed over another one.
+  /// of the account's own actions except changes that it could not save, and saves that passed over another one or went
+  /// beside it.
   ///
   /// - Parameter passedOver: Of events whose save was not based on the version before it the number of that version, by
   ///   their ids.
@@ -131,6 +132,7 @@ extension Event {
       let former = data.previousName ?? ""
       guard data.actor.handle == account else { return "\(who) kept what could not be saved of \(former) as \(name)" }
       return "What you wrote to \(former) could not be saved, and is in Documents/\(data.item.path)"
+    case .created where isBeside: return "\(who) and another machine saved at once; what \(who) wrote is in \(name)"
     case .created where isTransfer, .deleted where isTransfer: return "\(who) took over \(name)"
     case .created:
       return "\(who) \(isRecovery ? "recovered" : "created") \(name)" + withContents
@@ -146,6 +148,9 @@ extension Event {
     case .comment: return "\(who) commented on \(name): \(data.comment ?? "")"
     case .mention: return "\(who) mentioned you in a comment on \(name): \(data.comment ?? "")"
     case .memberAdded: return isAboutActor ? "\(who) joined \(name)" : "\(who) added \(whom(account)) to \(name)"
+    case .memberRemoved where data.participant?.acceptance == Acceptance.pending.rawValue:
+      return isAboutActor
+        ? "\(who) declined the invitation to \(name)" : "\(who) no longer invites \(whom(account)) to \(name)"
     case .memberRemoved: return isAboutActor ? "\(who) left \(name)" : "\(who) removed \(whom(account)) from \(name)"
     case .accessRequested: return "\(who) asks for access to \(name)"
     case .accessDeclined:
@@ -181,6 +186,12 @@ extension Event {
     }
   }
 
+  /// Whether it tells an account that it is invited. Where the account takes no part, the item has the id of the share.
+  package func isInvitation(of account: AccountHandle) -> Bool {
+    type == .shareUpdated && !isTransfer && data.participant?.handle == account.description
+      && data.participant?.acceptance == Acceptance.pending.rawValue
+  }
+
   /// Whether the item came back rather than being made.
   package var isRecovery: Bool { type == .created && data.contentCount != nil }
 
@@ -191,6 +202,13 @@ extension Event {
       VersionCause(rawValue: version.cause)?.isSave ?? false, base < version.number - 1
     else { return nil }
     return version.number - 1
+  }
+
+  /// Whether it tells of a save that a hub put beside what another machine had saved (docs/HUB.md, "When two did something
+  /// at once"): only a hub makes such an id, and the name has the author's handle.
+  fileprivate var isBeside: Bool {
+    type == .created && data.device != nil && data.version?.number == 1 && subject.dropFirst(14).first == "8"
+      && data.item.name.contains(" (\(data.actor.handle) ")
   }
 
   /// Whether it tells of a document with changes that its author could no longer save in the one of `previousName`.

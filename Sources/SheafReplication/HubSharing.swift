@@ -10,6 +10,10 @@ struct HubSharing: Sendable {
   /// How long a command waits for something to come here, or to reach the hub.
   private static let patience = Duration.seconds(30)
   private static let pause = Duration.milliseconds(50)
+  /// Shares that are asked about at once.
+  private static let askedShares = 8
+  /// How long a list waits for what another hub may add to it.
+  private static let elsewhere = Duration.seconds(3)
 
   let shares: AccountShares
   /// The account's own hub. About what others share, the hub is asked that has it.
@@ -222,15 +226,38 @@ struct HubSharing: Sendable {
     }
   }
 
-  /// The people who ask the account for access to anything.
+  /// The people who ask the account for access to anything, and those whom it blocked. The inbox counts the former alone,
+  /// so each share is asked about that has people whom the account answers.
   func accessRequests() async throws -> [AccessRequest] {
     try await asked {
-      var all: [AccessRequest] = []
-      for entry in try await client.inbox().entries where entry.offer?.requests ?? 0 > 0 {
-        let path = try await shares.call { library, number in try library.sharePath(entry.share, for: number) }
-        all += try await requests(for: entry.share, at: path ?? entry.offer?.title ?? "")
+      let entries = try await client.inbox().entries.filter { entry in
+        entry.acceptance == .accepted && (entry.offer?.role == .owner || entry.offer?.role == .administrator)
       }
-      return all
+      return try await withThrowingTaskGroup(of: [AccessRequest].self) { group in
+        var all: [AccessRequest] = []
+        var rest = entries.dropFirst(Self.askedShares)
+        for entry in entries.prefix(Self.askedShares) { group.addTask { try await requests(in: entry) } }
+        while let some = try await group.next() {
+          all += some
+          if let entry = rest.popFirst() { group.addTask { try await requests(in: entry) } }
+        }
+        return all
+      }
+    }
+  }
+
+  private func requests(in entry: InboxEntry) async throws -> [AccessRequest] {
+    let path = try await shares.call { library, number in try library.sharePath(entry.share, for: number) }
+    let name = path ?? entry.offer?.title ?? ""
+    do {
+      guard entry.hub != nil, entry.offer?.requests == 0 else { return try await requests(for: entry.share, at: name) }
+      // Nobody is known to wait there: a hub that is away holds up no other.
+      return (try? await withTimeout(Self.elsewhere) { try await requests(for: entry.share, at: name) }) ?? []
+    } catch let failure as HubFailure
+      where failure.kind == .refused(.notFound) || failure.kind == .refused(.forbidden)
+    {
+      // It ended meanwhile, its item is deleted, or others answer.
+      return []
     }
   }
 
@@ -284,7 +311,7 @@ struct HubSharing: Sendable {
         title: offer.title, owner: owner, ownerName: offer.ownerName,
         kind: offer.kind == .folder ? "folder" : "document", permission: offer.permission.local,
         acceptance: entry?.acceptance.local == .removed ? nil : entry?.acceptance.local, path: path,
-        asksFirst: offer.way == .ask, warnings: warnings)
+        asksFirst: offer.way == .ask, expires: offer.expires.flatMap { Timestamp(rfc3339: $0) }, warnings: warnings)
     }
   }
 

@@ -140,8 +140,8 @@ extension LibraryConnections {
     return try await HubSharing(shares).withdrawTransfer(path)
   }
 
-  package func transfers(of account: AccountHandle) async throws -> TransferList {
-    try await asked(account) { try await HubSharing($0).transfers() } ?? .none
+  package func transfers(of account: AccountHandle, within limit: Duration) async throws -> TransferList {
+    try await asked(account, within: limit) { try await HubSharing($0).transfers() } ?? .none
   }
 
   package func acceptTransfer(_ id: String, as account: AccountHandle) async throws -> AcceptResult? {

@@ -53,8 +53,8 @@ extension LibraryConnections {
     return try await asked(account) { try await HubSharing($0).accessRequests(path) }
   }
 
-  package func accessRequests(for account: AccountHandle) async throws -> [AccessRequest] {
-    try await asked(account) { try await HubSharing($0).accessRequests() } ?? []
+  package func accessRequests(for account: AccountHandle, within limit: Duration) async throws -> [AccessRequest] {
+    try await asked(account, within: limit) { try await HubSharing($0).accessRequests() } ?? []
   }
 
   package func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws -> Bool {

@@ -233,7 +233,7 @@ package final class LibraryConnections: ConnectionController {
     if let known = runningShares(of: handle) { return try await body(known) }
     guard let (account, key) = try key(of: handle) else { return nil }
     let shares = try make(account, key).shares
-    func end() async {
+    @Sendable func end() async {
       await shares.shutdown()
       await shares.own.client.shutdown()
     }
@@ -242,8 +242,24 @@ package final class LibraryConnections: ConnectionController {
       await end()
       return value
     } catch {
-      await end()
+      // A connection that is still being made is so for seconds.
+      Task { await end() }
       throw error
+    }
+  }
+
+  /// The same, of which nobody waits for longer than `limit`.
+  ///
+  /// - Throws: ``SheafError`` of kind `unavailable` for a hub that has not answered by then.
+  func asked<Value: Sendable>(
+    _ handle: AccountHandle, within limit: Duration, _ body: @escaping @Sendable (AccountShares) async throws -> Value
+  ) async throws -> Value? {
+    try await asked(handle) { shares in
+      do {
+        return try await withTimeout(limit) { try await body(shares) }
+      } catch is TimedOut {
+        throw shares.own.client.silence.sheafError
+      }
     }
   }
 

@@ -26,6 +26,9 @@ package struct ServiceLimits: Sendable {
   /// Connections past the limit that are answered.
   static let spareConnections = 32
 
+  /// How long a hub is waited for that is asked for a list, and for what it adds to one that is known without it.
+  static let hubPatience = (list: Duration.seconds(60), addition: Duration.seconds(5))
+
   /// Bytes that are read of a connection at once: what its client sends ahead stays in the socket's buffer.
   static let readBytes = 2048
 

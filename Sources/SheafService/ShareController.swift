@@ -15,7 +15,9 @@ package protocol ShareController: Sendable {
   func revokeOneTimeLinks(_ path: ItemPath) async throws -> Bool
   func accessRequests(_ path: ItemPath) async throws -> [AccessRequest]?
   /// The people who ask an account for access to what it shares at its hub.
-  func accessRequests(for account: AccountHandle) async throws -> [AccessRequest]
+  ///
+  /// - Parameter limit: How long the hub is waited for.
+  func accessRequests(for account: AccountHandle, within limit: Duration) async throws -> [AccessRequest]
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws -> Bool
   func inspect(_ url: String, as account: AccountHandle) async throws -> ShareOffer?
   func accept(_ url: String, as account: AccountHandle) async throws -> AcceptResult?
@@ -24,7 +26,9 @@ package protocol ShareController: Sendable {
   func offerTransfer(_ path: ItemPath, to handle: AccountHandle) async throws -> TransferOffer?
   func withdrawTransfer(_ path: ItemPath) async throws -> Bool
   /// What is offered at an account's hub, by it and to it.
-  func transfers(of account: AccountHandle) async throws -> TransferList
+  ///
+  /// - Parameter limit: How long the hub is waited for.
+  func transfers(of account: AccountHandle, within limit: Duration) async throws -> TransferList
   /// - Parameter id: Of the offer.
   func acceptTransfer(_ id: String, as account: AccountHandle) async throws -> AcceptResult?
   func declineTransfer(_ id: String, as account: AccountHandle) async throws -> Bool

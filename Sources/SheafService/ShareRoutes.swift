@@ -110,16 +110,32 @@ extension LibraryAPI {
   func addShareListRoutes(to routes: Routes) {
     routes.get("shares") { request, _ in
       let account = try await account(try request.address().account)
-      let shares = try await call { try $0.shares(of: account) }
+      let limit = ServiceLimits.hubPatience.addition
       // The rest is known without the hub.
-      let atHub = (try? await connections?.accessRequests(for: account)) ?? []
-      let transfers = (try? await connections?.transfers(of: account)) ?? .none
-      return try Response.json(shares.with(requests: atHub, transfers: transfers))
+      async let requests = atHub([AccessRequest]()) { try await $0.accessRequests(for: account, within: limit) }
+      async let transfers = atHub(TransferList.none) { try await $0.transfers(of: account, within: limit) }
+      let shares = try await call { try $0.shares(of: account) }
+      return try Response.json(shares.with(requests: await requests, transfers: await transfers))
     }
     routes.get("requests") { request, _ in
       let account = try await account(try request.address().account)
-      let atHub = try await connections?.accessRequests(for: account) ?? []
+      let limit = ServiceLimits.hubPatience.list
+      let atHub = try await connections?.accessRequests(for: account, within: limit) ?? []
       return try Response.json(try await call { try $0.accessRequests(for: account) } + atHub)
+    }
+  }
+
+  /// What a hub adds to a list, or why it does not.
+  ///
+  /// - Parameter nothing: What it adds where no account is connected here.
+  private func atHub<Value: Sendable>(
+    _ nothing: Value, _ body: @Sendable (any ConnectionController) async throws -> Value
+  ) async -> Result<Value, any Error> {
+    guard let connections else { return .success(nothing) }
+    do {
+      return .success(try await body(connections))
+    } catch {
+      return .failure(error)
     }
   }
 
@@ -129,7 +145,8 @@ extension LibraryAPI {
     routes.get { request, _ in
       let account = try await account(try request.address().account)
       let here = try await call { try $0.transfers(of: account) }
-      return try Response.json(here.with(try await connections?.transfers(of: account) ?? .none))
+      let limit = ServiceLimits.hubPatience.addition
+      return try Response.json(here.with(try await connections?.transfers(of: account, within: limit) ?? .none))
     }
     routes.post("accept") { request, _ in
       let account = try await account(try request.address().account)

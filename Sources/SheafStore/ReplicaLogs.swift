@@ -272,7 +272,8 @@ extension StoreTransaction {
     ) { try $0[0] as String? } ?? nil
   }
 
-  /// Forgets the events that wait of an account's items: of those that the hub has as they are here, or of all.
+  /// Forgets the events that wait of an account's items: of those that the hub has as they are here, or of all. Comments
+  /// wait until they are sent.
   package func removeWaitingEvents(of owner: Int64, all: Bool = false) throws {
     if all { return try run("DELETE FROM waiting_events WHERE owner = ?", owner) }
     try run(
@@ -280,6 +281,7 @@ extension StoreTransaction {
       DELETE FROM waiting_events WHERE owner = ?1 AND NOT EXISTS (
         SELECT 1 FROM items JOIN replica_changes ON replica_changes.account = ?1 AND replica_changes.item = items.uuid
         WHERE items.id = waiting_events.item)
+        AND NOT EXISTS (SELECT 1 FROM replica_comments WHERE account = ?1 AND id = waiting_events.uuid)
       """, owner)
   }
 
@@ -305,8 +307,10 @@ extension StoreTransaction {
     }
   }
 
+  /// Forgets a comment that waits, with its event.
   package func removeReplicaComment(_ id: [UInt8], of account: Int64) throws {
     try run("DELETE FROM replica_comments WHERE account = ? AND id = ?", account, id)
+    try run("DELETE FROM waiting_events WHERE owner = ? AND uuid = ?", account, id)
   }
 
   package func countReplicaComments(of account: Int64) throws -> Int64 {

@@ -43,6 +43,30 @@ struct NoticeTests {
     #expect(texts([event(1, .edit, "a", by: own, after: 0)]).isEmpty)
   }
 
+  /// What a hub put beside another save is told by itself, also to the one who saved it.
+  @Test func aSaveThatWentBesideAnotherIsTold() {
+    let id = "5f0c1f2e-5d3e-8a51-9c3f-6a4a4e2f7c10"
+    let own = Account(handle: alice, name: "Alice")
+    func created(_ name: String, item: String = id, by actor: Account? = nil, device: String? = "desk") -> Event {
+      event(1, .created, name, item: item, by: actor, after: 0) {
+        $0.version = .init(number: 1, base: nil, size: 1, cause: "save")
+        $0.device = device.map { .init(id: $0, name: $0) }
+      }
+    }
+    let (bobs, alices) = ("a (bob@example.com 2026-11-30 desk).dat", "a (alice@example.com 2026-11-30 desk).dat")
+    func told(_ who: String, _ name: String) -> String {
+      "\(who) and another machine saved at once; what \(who) wrote is in \(name)"
+    }
+    #expect(texts([created(bobs)]) == [told("Bob", bobs)])
+    #expect(
+      texts([created(bobs), event(2, .edit, bobs, item: id, after: 5)]) == ["Bob edited \(bobs)", told("Bob", bobs)])
+    #expect(texts([created(alices, by: own)]) == [told("Alice", alices)])
+    // What somebody copied or named so themselves is not that.
+    #expect(texts([created(bobs, item: "0197c1f0-5d3e-7a51-9c3f-6a4a4e2f7c10")]) == ["Bob created \(bobs)"])
+    #expect(texts([created(alices)]) == ["Bob created \(alices)"])
+    #expect(texts([created(bobs, device: nil)]) == ["Bob created \(bobs)"])
+  }
+
   /// What passed over another save is told by itself, also to the one who did it.
   @Test func aSaveThatPassedOverAnotherIsTold() {
     func save(

@@ -72,6 +72,8 @@ import Testing
       try run(["status", "\(library.mountpoint)/Shared"], schema: "shares")
       try run(["requests", "approve", plans, "carol@example.com"], schema: "requests-approve")
       try run(["accept", url, "--library", file, "--as", "dan@example.com"])
+      try run(["leave", url, "--library", file, "--as", "dan@example.com"])
+      try run(["accept", url, "--library", file, "--as", "dan@example.com"])
       for answer in ["deny", "block"] {
         try run(["requests", answer, plans, "dan@example.com"], schema: "requests-\(answer)")
       }

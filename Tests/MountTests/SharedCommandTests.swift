@@ -62,7 +62,8 @@ import Testing
         for below in "$entry/deep" "$entry/deep/a.md"; do
           refused "is shared as a part of Shared/alice@example.com/plans" "$SHEAF" leave "$below"
         done
-        refused "stop it with: sheaf unshare" "$SHEAF" leave "$plans/deep"
+        refused "Documents/plans: is shared by you; stop it with: sheaf unshare Documents/plans" "$SHEAF" leave "$plans/deep"
+        refused "is not shared, so there is nothing to leave" "$SHEAF" leave "$ALICE/Documents"
         same "$(cat "$entry/deep/a.md")" one
         "$SHEAF" leave "$entry"
         if ls "$entry"; then exit 1; fi

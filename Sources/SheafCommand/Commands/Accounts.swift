@@ -49,19 +49,24 @@ struct AccountCommand: AsyncParsableCommand {
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
-      let (accounts, chosen) = try await LibraryConnection.with(location) {
-        (try await $0.client.accounts(), try await $0.client.settings().defaultAccount)
+      let (all, chosen, connected) = try await LibraryConnection.with(location) {
+        (
+          try await $0.client.accounts(), try await $0.client.settings().defaultAccount,
+          try await $0.client.connectedAccounts()
+        )
       }
-      if output.json {
-        return try JSON.write(
-          accounts.map { ListedAccount(handle: $0.handle, name: $0.name, isDefault: $0.handle == chosen) })
+      let accounts = all.map {
+        ListedAccount(
+          handle: $0.handle, name: $0.name, isDefault: $0.handle == chosen, isConnected: connected.contains($0.handle))
       }
+      if output.json { return try JSON.write(accounts) }
       guard !accounts.isEmpty else {
         return try StandardOutput.line("No accounts yet. Add one with: sheaf account add HANDLE")
       }
       var table = Table([("HANDLE", .left), ("NAME", .left), ("", .left)])
       for account in accounts {
-        table.append([account.handle.description, account.name, account.handle == chosen ? "default" : ""])
+        let marks = [account.isDefault ? "default" : nil, account.isConnected ? "connected" : nil].compactMap { $0 }
+        table.append([account.handle.description, account.name, marks.joined(separator: ", ")])
       }
       try StandardOutput.write(table.text)
     }

@@ -54,9 +54,15 @@ struct Connect: AsyncParsableCommand {
         try check(try await connection.client.preview(request))
       }
       if let cache { _ = try await connection.client.change(SettingsChange(cache: cache.bytes)) }
+      let others = try await connection.client.accounts().map(\.handle)
       let status = try await connection.client.connect(request)
       if output.json { return try JSON.write(status) }
       try StandardOutput.line("Connected \(status.account) with \(ConnectedAccount.hub(status)).")
+      if !others.isEmpty, !others.contains(status.account) {
+        try StandardOutput.line(
+          "The library has \(Format.people(others)) already; \(status.account) was added to it. Name it with: "
+            + "--as \(status.account)")
+      }
       if !connection.isOwn, StandardError.isTerminal {
         _ = try await SyncWait.untilSettled(status, connection.client, until: nil)
       }
@@ -370,7 +376,7 @@ enum ConnectedAccount {
         }
       var facts = [("Account", status.account.description), ("Hub", state)]
       if let limit = status.limit { facts.append(("Limit", "\(Format.size(limit)) of contents a second")) }
-      if let problem = status.problem { facts.append(("Problem", problem.printable)) }
+      if let problem = status.problem { facts.append(("Problem", problem)) }
       facts.append(
         (
           "Waiting",

@@ -20,12 +20,16 @@ struct LibraryCommand: AsyncParsableCommand {
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file)
-      let settings = try await LibraryConnection.with(location) { try await $0.client.settings() }
+      let (settings, connected) = try await LibraryConnection.with(location) {
+        (try await $0.client.settings(), try await $0.client.connectedAccounts())
+      }
       if output.json { return try JSON.write(settings) }
+      let links = connected.isEmpty ? "" : "; those of \(Format.people(connected)) are their hub's"
       let rapid = settings.rapidSaves == .keep ? "all are kept" : "some are kept (thin)"
       try StandardOutput.write(
         Table.facts([
-          ("Library", location.path), ("Public address", settings.publicAddress ?? "none: links are sheaf://…"),
+          ("Library", location.path),
+          ("Public address", (settings.publicAddress ?? "none: links are sheaf://…") + links),
           ("Default account", settings.defaultAccount?.description ?? "none"), ("Rapid saves", rapid),
           ("Deleted items", "kept for \(Format.span(settings.keepDeleted))"),
           ("Versions", "kept for \(Format.span(settings.keepVersions))"),

@@ -42,6 +42,7 @@ struct Inspect: AsyncParsableCommand {
       ("Title", offer.title), ("Kind", offer.kind), ("Owner", "\(offer.owner) (\(offer.ownerName))"),
       ("You can", offer.permission.word), ("Joining", joining),
     ]
+    if let end = offer.expires { facts.append(("Link", Format.linkEnd(end))) }
     facts += offer.warnings.map { ("Beware", $0) }
     try StandardOutput.write(Table.facts(facts).text)
   }

@@ -191,7 +191,7 @@ struct Leave: AsyncParsableCommand {
     if let url = String(validating: path.bytes, as: UTF8.self), url.contains("://") { return try await decline(url) }
     try await ItemTarget.with(path, library, changing: true) { target in
       try await target.client.leave(target.address)
-      if output.json { return try JSON.write(ItemOutput(path: target.name)) }
+      if output.json { return try JSON.write(LeaveOutput(path: target.name, declined: nil, title: nil)) }
       try StandardOutput.line("Left \(target.name); nothing of it was deleted.".escapingControls)
     }
   }
@@ -200,7 +200,9 @@ struct Leave: AsyncParsableCommand {
     let declined = try await ItemTarget.with(optional: nil, library, changing: true) {
       try await $0.client.decline(url, as: $0.address.account)
     }
-    if output.json { return try JSON.write(ItemOutput(path: url)) }
+    if output.json {
+      return try JSON.write(LeaveOutput(path: url, declined: declined.declined, title: declined.title))
+    }
     switch declined.declined {
     case .invitation:
       try StandardOutput.line("Declined the invitation to \((declined.title ?? "it").escapingControls).")

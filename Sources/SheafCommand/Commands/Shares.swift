@@ -18,7 +18,7 @@ struct Shares: AsyncParsableCommand {
     let shares = try await ItemTarget.with(optional: nil, library) {
       try await $0.client.shares(of: $0.address.account)
     }
-    try output.json ? JSON.write(shares) : StandardOutput.write(shares.text)
+    try shares.show(output, orNothing: "Nothing is shared by you or with you.")
   }
 }
 
@@ -29,13 +29,24 @@ extension AccountShares {
     AccountShares(
       byMe: [], withMe: withMe.filter { owner == nil || $0.owner.description == owner },
       invitations: invitations.filter { owner == nil || $0.owner.description == owner }, requests: [],
-      transfers: TransferList(byMe: [], toMe: owner == nil ? transfers.toMe : []))
+      transfers: TransferList(byMe: [], toMe: owner == nil ? transfers.toMe : []),
+      missing: owner == nil ? missing?.only(.transfers) : nil)
+  }
+
+  /// Prints the lists, and what is missing.
+  ///
+  /// - Parameter nothing: What is said where all lists are empty.
+  func show(_ output: OutputOptions, orNothing nothing: String) throws {
+    guard output.json else { return try StandardOutput.write(text(orNothing: nothing)) }
+    if let missing { StandardError.write("sheaf: \(missing.text)\n") }
+    var lists = self
+    lists.missing = nil
+    try JSON.write(lists)
   }
 
   /// The lists for people, each under its heading; those that are empty are left out.
-  var text: String { text(orNothing: "Nothing is shared by you or with you.") }
-
-  /// - Parameter nothing: What is said where all lists are empty.
+  ///
+  /// - Parameter nothing: As of ``show(_:orNothing:)``.
   func text(orNothing nothing: String) -> String {
     var parts: [String] = []
     func add(_ heading: String, _ rows: [[String]]) {
@@ -78,7 +89,9 @@ extension AccountShares {
     add(
       "Offered to you",
       transfers.toMe.map { [$0.name, $0.kind, "by \($0.owner)", Format.time($0.time), "sheaf accept id:\($0.id)"] })
-    return parts.isEmpty ? nothing + "\n" : parts.joined(separator: "\n")
+    if parts.isEmpty { parts.append(nothing + "\n") }
+    if let missing { parts.append(missing.text + "\n") }
+    return parts.joined(separator: "\n")
   }
 
   private static func people(_ count: Int) -> String {
@@ -87,6 +100,14 @@ extension AccountShares {
     case 1: "1 person joined"
     default: "\(count) people joined"
     }
+  }
+}
+
+extension MissingLists {
+  /// A sentence for people.
+  fileprivate var text: String {
+    let words = lists.map { $0 == .requests ? "requests for access" : "offers" }.joined(separator: " and ")
+    return "Not known, since the hub cannot be asked: \(words) (\(reason.escapingControls))"
   }
 }
 

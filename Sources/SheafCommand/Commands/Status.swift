@@ -28,13 +28,11 @@ struct Status: AsyncParsableCommand {
     if let path, mounted == nil {
       return try await ItemTarget.with(path, library) { target in
         if let others = try await Self.shared(target) {
-          let text = others.text(orNothing: "Nothing is shared with you.")
-          return try output.json ? JSON.write(others) : StandardOutput.write(text)
+          return try others.show(output, orNothing: "Nothing is shared with you.")
         }
         let status = try await target.client.status(of: target.address)
         if output.json { return try JSON.write(status) }
-        let offers = try await target.client.transfers(of: target.address.account).byMe
-        try StandardOutput.write(Self.text(status, offers.first { $0.id == status.id }))
+        try StandardOutput.write(Self.text(status, offered: try await Self.offered(status, target)))
       }
     }
     let location = try mounted ?? LibraryChoice.location(named: library.file)
@@ -76,8 +74,18 @@ struct Status: AsyncParsableCommand {
     return owner == nil || !others.isEmpty ? others : nil
   }
 
-  /// - Parameter offer: To whom the owner offers it.
-  private static func text(_ status: ItemStatus, _ offer: TransferOffer?) -> String {
+  /// To whom the owner offers an item; nil where nobody is offered it.
+  private static func offered(_ status: ItemStatus, _ target: ItemTarget) async throws -> String? {
+    do {
+      let offers = try await target.client.transfers(of: target.address.account).byMe
+      return offers.first { $0.id == status.id }.map { "to \($0.recipient) since \(Format.time($0.time))" }
+    } catch let error as SheafError {
+      return "not known, since the hub cannot be asked: \(error)"
+    }
+  }
+
+  /// - Parameter offered: To whom the owner offers it.
+  private static func text(_ status: ItemStatus, offered: String?) -> String {
     var facts = [("Path", status.path), ("Kind", status.kind), ("Owner", status.owner.description)]
     if status.ignored {
       facts.append(("Ignored", "by a .sheafignore or by default: no versions, no events, and deleting it is final"))
@@ -96,7 +104,7 @@ struct Status: AsyncParsableCommand {
     } else {
       facts.append(("Share", "not shared"))
     }
-    if let offer { facts.append(("Offered", "to \(offer.recipient) since \(Format.time(offer.time))")) }
+    if let offered { facts.append(("Offered", offered)) }
     facts.append(("Id", status.id))
     var text = Table.facts(facts).text
     if !status.people.isEmpty { text += "\nPeople\n" + people(status.people) }

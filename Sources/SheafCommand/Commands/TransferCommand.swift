@@ -75,7 +75,8 @@ struct TransferCommand: AsyncParsableCommand {
     }
     if output.json { return try JSON.write(TransferOutput(offers: offers)) }
     guard !offers.isEmpty else { return try StandardOutput.line("Nothing is offered by you or to you.") }
-    try StandardOutput.write(AccountShares(byMe: [], withMe: [], invitations: [], requests: [], transfers: offers).text)
+    let shares = AccountShares(byMe: [], withMe: [], invitations: [], requests: [], transfers: offers)
+    try StandardOutput.write(shares.text(orNothing: ""))
   }
 
   private func answer(_ text: String) async throws {

@@ -38,6 +38,18 @@ struct ListedAccount: Encodable {
   let name: String
   /// Whether it acts where no other account is named.
   let isDefault: Bool
+  /// Whether it is connected to a hub.
+  let isConnected: Bool
+}
+
+/// The JSON output of `leave`.
+struct LeaveOutput: Encodable {
+  /// The path or the link, as it was given.
+  let path: String
+  /// What became of a link; nil for an entry that was left.
+  @OrNull var declined: DeclinedLink.Kind?
+  /// Of what a declined invitation was to.
+  @OrNull var title: String?
 }
 
 /// The JSON output of `send-copy`.

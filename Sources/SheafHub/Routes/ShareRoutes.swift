@@ -231,9 +231,11 @@ extension HubRoutes {
       case .join(let member, _): (.join, member.permission)
       case .ask: (.ask, offer.share.permission)
       }
+    var end = offer.share.linkEnd
+    if case .join(_, let invitation?) = way { end = offer.share.invitations[invitation]?.expires }
     return ShareOfferFacts(
       way: word, title: offer.share.title, owner: offer.owner.handle, ownerName: offer.owner.name ?? offer.owner.handle,
-      kind: offer.share.kind, permission: permission.wire)
+      kind: offer.share.kind, permission: permission.wire, expires: end?.secondsText)
   }
 }
 

@@ -55,7 +55,9 @@ enum ShareEvents {
     let former = wasActive ? before?.members ?? [:] : [:]
     for (account, member) in former.sorted(by: { $0.key < $1.key })
     where member.acceptance != .removed && share.members[account]?.acceptance ?? .removed == .removed {
-      changes.append(change(.memberRemoved, account, member, acceptance: .removed))
+      // Of an invitation it tells that they never took part.
+      let acceptance = member.acceptance == .pending ? Acceptance.pending : .removed
+      changes.append(change(.memberRemoved, account, member, acceptance: acceptance))
     }
     for (account, member) in share.members.sorted(by: { $0.key < $1.key })
     where member.role != .owner && member.acceptance != .removed {

@@ -45,7 +45,7 @@ extension Library {
       let isShared = data.share.flatMap { shares.active($0.share) }.map { $0.row.url == nil } ?? false
       let isAtHub = connectedAccounts.contains(item.owner) && !isShared
       try makeChange(.comment) { change in
-        if isAtHub { return try requestComment(trimmed, on: item, change) }
+        if isAtHub { return try requestComment(trimmed, data, on: item, by: actor.id, change) }
         try log(.comment, data)
         for account in mentioned {
           var mention = data

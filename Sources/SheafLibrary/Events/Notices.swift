@@ -1,6 +1,7 @@
 import Foundation
 package import SheafModel
 import SheafStore
+import SheafWire
 
 /// Notices: what others did, for an account, until the account clears them.
 extension Library {
@@ -17,12 +18,29 @@ extension Library {
       }
     }
     // What an account did itself, as unpacking an archive, hides nothing.
-    let events = try latestEvents(
+    let found = try latestEvents(
       before: last + 1, after: cleared, limit: Self.noticeEvents, of: Self.noticesLookedAt, for: account, in: .all,
       read: logs
     ) { Notice.tells(of: $0, account) || $0.passedOver != nil }
-    let passedOver = try locked { try self.passedOver(by: events, account) }
+    let (invited, passedOver) = try locked {
+      (try openInvitations(of: self.account(account).id), try self.passedOver(by: found, account))
+    }
+    // An invitation that was answered, or that ended, is no news.
+    let events = found.filter { event in
+      !event.isInvitation(of: account) || event.data.share.map { invited.contains($0.id) } ?? false
+        || invited.contains(event.data.item.id)
+    }
     return NoticeList(notices: Notice.notices(of: events, for: account, passedOver: passedOver), through: last)
+  }
+
+  /// The ids of the shares to which an account is invited, and has not answered.
+  private func openInvitations(of account: Int64) throws -> Set<String> {
+    let here = shares.pending(for: account).map(\.row.uuid.text)
+    let atHub = try read { try $0.replicaShares(of: account) }.compactMap { row -> String? in
+      let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
+      return entry.acceptance == .pending ? entry.share.description : nil
+    }
+    return Set(here + atHub)
   }
 
   /// Of events whose save was not based on the version before it the number of that version, by their ids, as far as the

@@ -47,11 +47,17 @@ extension Library {
     wakeReplica(of: item.owner, change)
   }
 
-  /// Notes that somebody commented on an item, here or in a share of somebody elsewhere.
-  func requestComment(_ text: String, on item: ItemRow, _ change: Change) throws {
+  /// Notes that somebody commented on an item, here or in a share of somebody elsewhere. The event waits with it.
+  func requestComment(
+    _ text: String, _ data: EventData, on item: ItemRow, by actor: Int64, _ change: Change
+  ) throws {
+    let (id, time) = (UUID.timeOrdered(change.time), change.time)
     try change.rows.insert(
-      ReplicaCommentRow(item: item.uuid.bytes, id: UUID.timeOrdered(change.time).bytes, time: change.time, text: text),
-      of: item.owner)
+      ReplicaCommentRow(item: item.uuid.bytes, id: id.bytes, time: time, text: text), of: item.owner)
+    try change.rows.insertWaiting(
+      EventRow(
+        number: numbers.nextPending(), uuid: id, type: EventType.comment.rawValue, time: time, actor: actor,
+        owner: item.owner, item: item.id, data: data.json, share: data.share, process: 0))
     wakeReplica(of: item.owner, change)
   }
 

@@ -24,7 +24,7 @@ extension Library {
   package func inspect(_ url: String, as handle: AccountHandle) throws -> ShareOffer {
     try locked {
       let account = try account(handle)
-      let (share, way, _) = try offer(url, account.id)
+      let (share, way, link) = try offer(url, account.id)
       guard let inode = try sharedInode(share.row.item) else { throw Self.noLink }
       let there = share.participants[account.id]
       var permission = share.row.permission
@@ -37,7 +37,7 @@ extension Library {
         kind: inode.isFolder ? "folder" : "document", permission: permission,
         acceptance: there?.acceptance == .removed ? nil : there?.acceptance,
         path: try there?.acceptance == .accepted ? mountPath(inode, for: account.id) : nil, asksFirst: asks,
-        warnings: try warnings(of: share))
+        expires: try link?.expires ?? linkEnd(of: share), warnings: try warnings(of: share))
     }
   }
 
@@ -108,12 +108,13 @@ extension Library {
       case .pending:
         guard var invited = share.participants[account] else { throw Self.noLink }
         try makeChange(.share) { change in
-          invited.acceptance = .removed
           // A stranger from here on.
           invited.role = .publicUser
           invited.since = change.time
-          share.participants[account] = invited
+          // The event tells that they never took part.
           try logShareEvent(.memberRemoved, share, inode, participant: invited, actor: account, change)
+          invited.acceptance = .removed
+          share.participants[account] = invited
           try update(share, change)
         }
         return DeclinedLink(declined: .invitation, title: share.row.title)

@@ -89,6 +89,9 @@ extension Library {
     collectMapped(inShareOf: path, by: path.account)
     try locked {
       let account = try account(path.account)
+      guard try self.share(of: resolve(path)) != nil else {
+        throw SheafError(.notFound, subject: "\(path)", reason: "is not shared, so there is nothing to leave")
+      }
       let (share, inode) = try sharedItem(path)
       try requireLocal(share)
       if share.owner != account.id, try resolve(path) !== inode {
@@ -156,8 +159,10 @@ extension Library {
   @discardableResult
   func checkLeaving(_ participant: ParticipantRow?, _ share: ShareBook.Entry) throws -> ParticipantRow {
     guard let participant, Self.allows(.leave, participant) else {
+      let path = try sharedInode(share.row.item).map { try mountPath($0, for: share.owner) } ?? share.row.title
       throw SheafError(
-        .notPermitted, subject: "\(share.row.title)", reason: "is shared by you", advice: "stop it with: sheaf unshare")
+        .notPermitted, subject: path, reason: "is shared by you",
+        advice: "stop it with: sheaf unshare \(path.shellWord)")
     }
     return participant
   }

@@ -12,10 +12,12 @@ package struct AccountShares: Hashable, Sendable, Codable {
   package let ownRequests: [OwnRequest]
   /// The items that it offers to others, and others to it.
   package let transfers: TransferList
+  /// What of that is missing since a hub could not be asked; nil, and left out in JSON, where nothing is.
+  package var missing: MissingLists?
 
   package init(
     byMe: [AccountShare], withMe: [AccountShare], invitations: [ShareInvitation], requests: [AccessRequest],
-    ownRequests: [OwnRequest] = [], transfers: TransferList = .none
+    ownRequests: [OwnRequest] = [], transfers: TransferList = .none, missing: MissingLists? = nil
   ) {
     self.byMe = byMe
     self.withMe = withMe
@@ -23,6 +25,7 @@ package struct AccountShares: Hashable, Sendable, Codable {
     self.requests = requests
     self.ownRequests = ownRequests
     self.transfers = transfers
+    self.missing = missing
   }
 
   /// - Throws: `DecodingError`. The answer of an older process says nothing of own requests and transfers.
@@ -34,18 +37,50 @@ package struct AccountShares: Hashable, Sendable, Codable {
     requests = try container.decode([AccessRequest].self, forKey: .requests)
     ownRequests = try container.decodeIfPresent([OwnRequest].self, forKey: .ownRequests) ?? []
     transfers = try container.decodeIfPresent(TransferList.self, forKey: .transfers) ?? .none
+    missing = try container.decodeIfPresent(MissingLists.self, forKey: .missing)
   }
 
-  /// The same, with what a hub knows.
-  package func with(requests others: [AccessRequest], transfers further: TransferList) -> AccountShares {
-    AccountShares(
-      byMe: byMe, withMe: withMe, invitations: invitations, requests: AccessRequest.inOrder(requests + others),
-      ownRequests: ownRequests, transfers: transfers.with(further))
+  /// The same, with what a hub knows, or why it could not be asked.
+  package func with(
+    requests others: Result<[AccessRequest], any Error>, transfers further: Result<TransferList, any Error>
+  ) -> AccountShares {
+    var (all, offers, missing) = (requests, transfers, MissingLists(lists: [], reason: ""))
+    switch others {
+    case .success(let requests): all = AccessRequest.inOrder(requests + all)
+    case .failure(let error): missing = missing.with(.requests, "\(error)")
+    }
+    switch further {
+    case .success(let transfers): offers = offers.with(transfers)
+    case .failure(let error): missing = missing.with(.transfers, "\(error)")
+    }
+    return AccountShares(
+      byMe: byMe, withMe: withMe, invitations: invitations, requests: all, ownRequests: ownRequests, transfers: offers,
+      missing: missing.lists.isEmpty ? nil : missing)
   }
 
   package var isEmpty: Bool {
     byMe.isEmpty && withMe.isEmpty && invitations.isEmpty && requests.isEmpty && ownRequests.isEmpty
       && transfers.isEmpty
+  }
+}
+
+/// The lists that lack what a hub knows.
+package struct MissingLists: Hashable, Sendable, Codable {
+  package enum List: String, Sendable, Codable {
+    case requests, transfers
+  }
+
+  package let lists: [List]
+  /// Why the hub could not be asked.
+  package let reason: String
+
+  fileprivate func with(_ list: List, _ reason: String) -> MissingLists {
+    MissingLists(lists: lists + [list], reason: reason)
+  }
+
+  /// The same of one list alone; nil where that is not missing.
+  package func only(_ list: List) -> MissingLists? {
+    lists.contains(list) ? MissingLists(lists: [list], reason: reason) : nil
   }
 }
 

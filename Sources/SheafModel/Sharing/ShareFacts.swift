@@ -84,13 +84,16 @@ package struct ShareOffer: Hashable, Sendable, Codable {
   @OrNull package var path: String?
   /// Whether joining only asks the owner for access, since the account has no right to join.
   package let asksFirst: Bool
+  /// From when on nobody new joins by the link; nil for one that does not end, or of which the hub does not say so.
+  @OrNull package var expires: Timestamp?
   /// Reasons why title or handle may be taken for others.
   package let warnings: [String]
 
   package init(
     title: String, owner: AccountHandle, ownerName: String, kind: String, permission: SharePermission,
-    acceptance: Acceptance?, path: String?, asksFirst: Bool, warnings: [String]
+    acceptance: Acceptance?, path: String?, asksFirst: Bool, expires: Timestamp?, warnings: [String]
   ) {
+    self.expires = expires
     self.title = title
     self.owner = owner
     self.ownerName = ownerName

@@ -167,10 +167,14 @@ public struct ShareOfferFacts: Hashable, Sendable, Codable {
   public var ownerName: String
   public var kind: ItemKind
   public var permission: WirePermission
+  /// From when on nobody new joins by the link; nil for one that does not end.
+  public var expires: String?
 
   public init(
-    way: Way, title: String, owner: String, ownerName: String, kind: ItemKind, permission: WirePermission
+    way: Way, title: String, owner: String, ownerName: String, kind: ItemKind, permission: WirePermission,
+    expires: String? = nil
   ) {
+    self.expires = expires
     self.way = way
     self.title = title
     self.owner = owner

@@ -113,8 +113,12 @@ import Testing
       #expect(refused.status == 1 && refused.errorText.contains(HubPlace.handle), "\(refused)")
       #expect(try FileManager.default.subpathsOfDirectory(atPath: machine.home) == before)
       #expect(try machine.succeed("account", "list").contains(HubPlace.handle) == false)
-      try machine.succeed("connect", good, "--as", HubPlace.handle)
-      #expect(try machine.succeed("account", "list").contains(HubPlace.handle))
+      let connected = try machine.succeed("connect", good, "--as", HubPlace.handle)
+      #expect(connected.contains("has bob@hub.example already; \(HubPlace.handle) was added"), "\(connected)")
+      let accounts = try machine.succeed("account", "list").split(separator: "\n")
+      #expect(accounts.contains { $0.hasPrefix(HubPlace.handle) && $0.hasSuffix("  connected") }, "\(accounts)")
+      #expect(accounts.contains { $0.hasPrefix("bob@hub.example") && $0.hasSuffix("  default") }, "\(accounts)")
+      #expect(try machine.succeed("library").contains("those of \(HubPlace.handle) are their hub's"))
     }
   }
 
@@ -149,7 +153,9 @@ import Testing
       try Command.shell("rm '\(machine.home)'/.local/state/sheaf/devices/*.json").succeed()
       let status = try machine.status()
       #expect(status.hub == nil && status.state == "failed" && status.problem?.contains("sheaf connect") == true)
-      #expect(try machine.succeed("status").contains("Problem"))
+      // The words that say what to do come last.
+      let shown = try machine.succeed("status")
+      #expect(shown.contains("Problem") && status.problem.map { shown.contains($0) } == true, "\(shown)")
       try machine.mount()
       #expect(try machine.status().state == "failed")
       try machine.succeed("connect", try link(place), "--as", HubPlace.handle)

@@ -188,12 +188,20 @@ import Testing
       #expect(try !people.bob.succeed("shares").text.contains("plans"))
       let late = try people.bob.sheaf("accept", url)
       #expect(late.status != 0, "\(late)")
-      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
+      try eventually("alice hears of it", within: .seconds(60)) {
+        try people.alice.succeed("notices").text.contains("declined the invitation to plans")
+      }
+      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests", "--expires", "7d")
       let asked = try people.url("asked")
+      #expect(try people.bob.succeed("inspect", asked).text.contains("The link lets nobody new in after"))
+      let once = try people.alice.succeed("invite", "Documents/asked", "--one-time").text
+      #expect(try people.bob.succeed("inspect", once).text.contains("The link lets nobody new in after"))
+      _ = try people.alice.succeed("invite", "Documents/asked", "--revoke")
       _ = try people.bob.succeed("accept", asked)
       #expect(try people.alice.succeed("requests").text.contains(Self.bob))
       #expect(try people.bob.succeed("shares").text.contains("You asked for access to\n  asked"))
-      #expect(try people.bob.succeed("leave", asked).text == "Took the request for access back.")
+      let back = try people.bob.succeed("leave", asked, "--json").text
+      #expect(back.contains("\"declined\" : \"request\""), "\(back)")
       #expect(try !people.bob.succeed("shares").text.contains("asked"))
       #expect(try !people.alice.succeed("requests").text.contains(Self.bob))
       _ = try people.bob.succeed("accept", asked)
@@ -201,6 +209,95 @@ import Testing
       try people.settle()
       let notices = try people.bob.succeed("notices").text
       #expect(notices.contains("declined your request for access to asked"), "\(notices)")
+    }
+  }
+
+  /// Everybody hears of it when the hub puts a save beside another one, also on the machine that saved it.
+  @Test func aSaveThatGoesBesideAnotherIsInTheNotices() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && head -c 10000 /dev/zero > team/a.dat")
+      try people.join("team", can: "edit")
+      try people.alice.succeed("sync", "--pause")
+      try people.alice.shell("head -c 20000 /dev/urandom > team/a.dat")
+      try Command.shell("head -c 30000 /dev/urandom > '\(people.shared("team/a.dat"))'").succeed()
+      try people.bob.wait()
+      try people.alice.succeed("sync", "--resume")
+      try people.settle()
+      let beside = try people.alice.shell("cd team && ls | grep laptop")
+      for machine in [people.alice, people.bob] {
+        try eventually("\(machine.name) hears of it", within: .seconds(60)) {
+          let notices = try machine.succeed("notices").text
+          return notices.contains("and another machine saved at once") && notices.contains("wrote is in \(beside)")
+        }
+      }
+    }
+  }
+
+  /// Who comments without the hub sees it at once, and once.
+  @Test func aCommentThatWaitsForTheHubIsShown() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo x > team/a.md")
+      try people.join("team", can: "edit")
+      people.place.hub.kill()
+      let paths = ["Documents/team/a.md", "Shared/\(HubPlace.handle)/team/a.md"]
+      for (machine, path) in zip([people.alice, people.bob], paths) {
+        _ = try machine.succeed("comment", path, "on a train")
+        let told = try machine.succeed("activity", path).text
+        #expect(told.contains("commented on a.md: on a train (waits for the hub)"), "\(machine.name): \(told)")
+      }
+      _ = try people.place.serve()
+      try people.settle()
+      for (machine, path) in zip([people.alice, people.bob], paths) {
+        try eventually("the hub has told of both at \(machine.name)", within: .seconds(60)) {
+          let told = try machine.succeed("activity", path).text
+          return !told.contains("waits for the hub") && told.components(separatedBy: "on a train").count == 3
+        }
+      }
+    }
+  }
+
+  @Test func whomAliceBlockedSheSeesInEachList() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir asked other")
+      try people.share("other", can: "edit")
+      _ = try people.alice.succeed("share", "Documents/asked", "--allow-requests")
+      _ = try people.bob.succeed("accept", people.url("asked"))
+      _ = try people.alice.succeed("requests", "block", "Documents/asked", Self.bob)
+      let requests = try people.alice.succeed("requests").text
+      #expect(requests.contains(Self.bob) && requests.contains("blocked"), "\(requests)")
+      let shares = try people.alice.succeed("shares").text
+      #expect(shares.contains("Blocked\n  Documents/asked"), "\(shares)")
+      // The hub tells nothing of a share whose item is deleted.
+      try people.alice.shell("rmdir asked")
+      try people.alice.wait()
+      #expect(try people.alice.succeed("requests").text == "Nobody asks for access.")
+    }
+  }
+
+  /// What is on the machine is told whatever the hub does, soon, and what it alone knows is said to be missing.
+  @Test(arguments: [false, true]) func whatIsHereIsToldWithoutTheHub(isSilent: Bool) throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo x > private.md")
+      try people.join("team", can: "edit")
+      let process = try #require(people.place.hub.process)
+      if isSilent { Glibc.kill(process, SIGSTOP) } else { people.place.hub.kill() }
+      defer { if isSilent { Glibc.kill(process, SIGCONT) } }
+      for isMounted in [true, false] {
+        if !isMounted {
+          try people.alice.library.unmount()
+          try eventually("its process ends", within: .seconds(60)) { people.alice.library.server == nil }
+        }
+        let status = try people.alice.succeed("status", "Documents/private.md").text
+        #expect(status.contains("not known, since the hub cannot be asked") && status.contains("You can"), "\(status)")
+        let begin = ContinuousClock.now
+        let shares = try people.alice.succeed("shares").text
+        // A connection that is not answered is given up after ten seconds.
+        #expect(ContinuousClock.now - begin < .seconds(9), "\(isMounted)")
+        let missing = "Not known, since the hub cannot be asked: requests for access and offers"
+        #expect(shares.contains("Documents/team") && shares.contains(missing), "\(shares)")
+        let json = try people.alice.succeed("shares", "--json")
+        #expect(json.errorText.contains(missing) && !json.text.contains("missing"), "\(json)")
+      }
     }
   }
 
@@ -807,7 +904,7 @@ import Testing
         (people.bob, ["requests", "deny", shared, nobody], "only its owner and administrators may do that", ask),
         (people.bob, ["label", "\(shared)/a.md", "mine"], "takes labels from its owner alone", "ask them"),
         (people.bob, ["accept", none], "the link: there is no such share", "ask whoever gave it to you"),
-        (people.alice, ["leave", own], "is shared by you", "sheaf unshare"),
+        (people.alice, ["leave", own], "\(own): is shared by you", "sheaf unshare \(own)"),
         (people.alice, ["participant", "set", own, nobody, "--can", "view"], "takes no part in", "sheaf participants"),
         (people.alice, ["participant", "remove", own, nobody], "takes no part in", "sheaf participants"),
         (people.alice, ["participant", "add", own, nobody], "has no account at https://127.0.0.1", "sheaf invite"),

@@ -24,14 +24,23 @@ struct DecliningTests {
 
   @Test func anInvitationIsDeclined() throws {
     try shared { people, url in
+      func isTold() throws -> Bool {
+        try people.library.notices(for: People.Name.bob.handle).notices.contains { $0.text.contains("invites you") }
+      }
       try people.as(.alice) { try $0.add(item, .bob, .readWrite) }
       #expect(try people.library.shares(of: People.Name.bob.handle).invitations.count == 1)
+      #expect(try isTold())
       #expect(try decline(url, .bob, people) == DeclinedLink(declined: .invitation, title: "plans"))
       #expect(try people.library.shares(of: People.Name.bob.handle).invitations.isEmpty)
+      #expect(try !isTold())
+      let told = try people.library.notices(for: People.Name.alice.handle).notices.map(\.text)
+      #expect(told.contains { $0.hasSuffix("declined the invitation to plans") }, "\(told)")
       expect(.notFound) { _ = try decline(url, .bob, people) }
       // He can ask, be invited again, and then takes part; what he takes part in he leaves by its path.
       try people.as(.alice) { try $0.add(item, .bob, .readOnly) }
+      #expect(try isTold())
       try people.as(.bob) { _ = try $0.accept(url) }
+      #expect(try !isTold())
       expect(.invalid) { _ = try decline(url, .bob, people) }
       expect(.invalid) { _ = try decline(url, .alice, people) }
     }
