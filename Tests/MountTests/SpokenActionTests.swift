@@ -79,10 +79,20 @@ import Testing
         grep -Fx "$ALICE/Documents/odd/plain" "${LIBRARY%/*}/found"
         for id in $(grep -o 'id:.*' "${LIBRARY%/*}/found"); do "$SHEAF" show "$id"; done | sort >"${LIBRARY%/*}/said"
         same "$(cat "${LIBRARY%/*}/said")" "$(printf '1\n2')"
+        "$SHEAF" send-copy "id:$(attribute id odd)" "${LIBRARY%/*}"; diff -r odd "${LIBRARY%/*}/odd"
+        rm odd/plain; "$SHEAF" deleted "id:$(attribute id odd)" | grep -F Documents/odd/plain
         """)
       try eventually("what another program made is told, since it has ended", within: .seconds(30)) {
         let told = try mounts.shell("cd \"$ALICE/Documents\"; \"$SHEAF\" activity odd").text
         return told.split(separator: "\n").count { $0.contains("  id:") } == 2
+      }
+      try eventually("its id tells of it, too", within: .seconds(30)) {
+        try mounts.attempt(
+          """
+          cd "$ALICE/Documents"
+          same "$("$SHEAF" activity "id:$(attribute id odd)")" "$("$SHEAF" activity odd)"
+          """
+        ).status == 0
       }
     }
   }
