@@ -65,7 +65,7 @@ struct ItemTarget: Sendable {
         return try await body(
           ItemTarget(
             connection: connection, address: ItemAddress(account: mount.account, path: inside),
-            words: SystemPath.join(Array(mount.mountpoint.utf8), inside).readable.shellWord))
+            words: SystemPath.join(Array(mount.mountpoint.utf8), inside).shellWord))
       }
     }
   }
@@ -103,9 +103,9 @@ extension ItemTarget {
   ) {
     self.connection = connection
     address = ItemAddress(account: account, path: path)
-    var words = [(path ?? []).readable]
-    if let account { words += ["--as", "\(account)"] }
-    if options.file != nil { words += ["--library", location.path] }
-    self.words = words.map(\.shellWord).joined(separator: " ")
+    var words = [(path ?? []).shellWord]
+    if let account { words += ["--as", "\(account)".shellWord] }
+    if options.file != nil { words += ["--library", location.path.shellWord] }
+    self.words = words.joined(separator: " ")
   }
 }

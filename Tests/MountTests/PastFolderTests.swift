@@ -197,6 +197,11 @@ import Testing
           cd "$bob"; "$SHEAF" restore . --time "@$first" --dry-run | grep -q 'Shared/alice@example.com/w'
           cd "$ALICE/Documents/w"
 
+          # A name that is no text.
+          odd=$(printf 'b\\351d'); mkdir "$odd"; echo 1 >"$odd/f"; fourth=$(moment); echo 2 >"$odd/f"
+          said=$("$SHEAF" restore "$odd" --time "@$fourth"); same "$(cat "$odd/f")" 1
+          (cd / && eval '"$SHEAF"' "${said##*Undo it with: sheaf }" >/dev/null); same "$(cat "$odd/f")" 2
+
           # A script has to confirm a lot.
           for n in $(seq 30); do echo "$n" >"many$n"; done
           refused "confirm them with --yes" "$SHEAF" restore . --time "@$third"
