@@ -508,9 +508,13 @@ package struct CompactReport: Sendable, Codable {
 package struct Progress: Sendable, Codable {
   package var done: Int64
   package var total: Int64
+  /// Told once, before the first thing is done: the moment to which to restore to undo the work. Nil for work that
+  /// cannot be undone so.
+  package var before: Timestamp?
 
-  package init(done: Int64, total: Int64) {
+  package init(done: Int64, total: Int64, before: Timestamp? = nil) {
     self.done = done
     self.total = total
+    self.before = before
   }
 }

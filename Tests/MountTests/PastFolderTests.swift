@@ -167,7 +167,7 @@ import Testing
           diff -r --no-dereference "$copies/second" .
           said=$("$SHEAF" restore . --time "@$first")
           diff -r --no-dereference "$copies/first" .
-          undo=${said##*Undo it with: sheaf }
+          undo=$(head -1 <<<"$said"); undo=${undo#To undo it: sheaf }
           moment >/dev/null
           # It can be pasted anywhere.
           (cd / && eval '"$SHEAF"' "$undo" >/dev/null)
@@ -199,8 +199,8 @@ import Testing
 
           # A name that is no text.
           odd=$(printf 'b\\351d'); mkdir "$odd"; echo 1 >"$odd/f"; fourth=$(moment); echo 2 >"$odd/f"
-          said=$("$SHEAF" restore "$odd" --time "@$fourth"); same "$(cat "$odd/f")" 1
-          (cd / && eval '"$SHEAF"' "${said##*Undo it with: sheaf }" >/dev/null); same "$(cat "$odd/f")" 2
+          undo=$("$SHEAF" restore "$odd" --time "@$fourth" | sed -n 's/^To undo it: sheaf //p')
+          same "$(cat "$odd/f")" 1; (cd / && eval '"$SHEAF"' "$undo" >/dev/null); same "$(cat "$odd/f")" 2
 
           # A script has to confirm a lot.
           for n in $(seq 30); do echo "$n" >"many$n"; done

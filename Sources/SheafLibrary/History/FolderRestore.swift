@@ -46,6 +46,8 @@ extension Library {
     // A folder that is not empty yet is deleted once all else is done.
     var waiting: [FolderRestorePlan.Action] = []
     let total = Int64(plan.actions.count)
+    // Whoever interrupts it can undo what was done until then.
+    if total > 0 { progress(SheafModel.Progress(done: 0, total: total, before: before)) }
     for (index, action) in plan.actions.enumerated() {
       do {
         steps += try carryOut(action, plan.leaving, top, path, caller)
