@@ -38,6 +38,7 @@ import Testing
       try mounts.shell(
         """
         (cd "$BOB/Documents"; "$SHEAF" status | grep -E "^You +bob@example.com, whose mount this is")
+        (cd "$ALICE"; "$SHEAF" status "$BOB" | grep -E "^You +bob@example.com, whose mount this is")
         cd "$ALICE/Documents"; mkdir plans; echo 1 >plans/a
         "$SHEAF" label plans/a final
         same "$("$SHEAF" label plans/a final)" 'Nothing changed: version 1 of Documents/plans/a is already "final".'

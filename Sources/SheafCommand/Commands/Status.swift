@@ -24,7 +24,7 @@ struct Status: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let mounted = try path.flatMap { try Self.library(mountedAt: $0) }
+    let mounted = try path.flatMap { try Self.mount(at: $0) }
     if let path, mounted == nil {
       return try await ItemTarget.with(path, library) { target in
         if let others = try await Self.shared(target) {
@@ -37,19 +37,26 @@ struct Status: AsyncParsableCommand {
         try StandardOutput.write(Self.text(status, offers.first { $0.id == status.id }))
       }
     }
-    let location = try mounted ?? LibraryChoice.location(named: library.file)
+    let location = try mounted?.location ?? LibraryChoice.location(named: library.file)
     let report = try await LibraryConnection.with(location) { connection in
       let status = try await connection.client.status()
       return LibraryReport(
         status: status, isRunning: !connection.isOwn, isSameProgram: RunningProgram.isOwn(of: status.pid),
-        you: await Self.actor(connection.client, status))
+        you: await Self.actor(connection.client, status, mounted?.entry))
     }
     try output.json ? JSON.write(report) : StandardOutput.write(report.text)
   }
 
   /// Who acts where commands name no account, and why.
-  private static func actor(_ client: SheafClient, _ status: LibraryStatus) async -> String? {
-    if let here = try? SystemPath.workingDirectory(), let entry = try? MountTable.current().entry(containing: here),
+  ///
+  /// - Parameter named: The mount whose mount point was given; otherwise the one counts in which the command runs.
+  private static func actor(
+    _ client: SheafClient, _ status: LibraryStatus, _ named: MountTable.Entry?
+  ) async -> String? {
+    func here() -> MountTable.Entry? {
+      (try? SystemPath.workingDirectory()).flatMap { try? MountTable.current().entry(containing: $0) }
+    }
+    if let entry = named ?? here(),
       let mount = status.mounts.first(where: { $0.mountpoint == entry.mountpoint.readable })
     {
       return "\(mount.account), whose mount this is"
@@ -58,12 +65,12 @@ struct Status: AsyncParsableCommand {
     return (try? await client.settings().defaultAccount).map { "\($0), the default account" }
   }
 
-  /// The library that is mounted at a path; nil if that is no mount point of one.
-  private static func library(mountedAt path: PathArgument) throws -> LibraryLocation? {
+  /// The library that is mounted at a path, and its mount there; nil if that is no mount point of one.
+  private static func mount(at path: PathArgument) throws -> (location: LibraryLocation, entry: MountTable.Entry)? {
     guard let place = try? Mountpoint(given: path, user: nil),
       let entry = try MountTable.current().entry(at: Array(place.path.utf8)), entry.isSheaf
     else { return nil }
-    return LibraryLocation(path: entry.source.readable)
+    return (LibraryLocation(path: entry.source.readable), entry)
   }
 
   /// The shares of others that the account joined, if the target is `Shared` or `Shared/OWNER`; nil for anything else.
