@@ -123,8 +123,13 @@ import Testing
         "$SHEAF" unshare plans --yes </dev/null
         # Nobody loses anything.
         "$SHEAF" share plans; "$SHEAF" unshare plans </dev/null
-        status=0; "$SHEAF" purge plans </dev/null || status=$?; same "$status" 64
-        ls -d plans
+        echo 1 >plans/1; refused "plans with 1 item in it: would be destroyed for good" "$SHEAF" purge plans </dev/null
+        ls plans/1; rm plans/1
+        refused "bytes: would be destroyed for good" "$SHEAF" purge --deleted plans </dev/null
+        "$SHEAF" purge --deleted plans --older-than 1d </dev/null | grep -F "Nothing was destroyed"
+        if on_terminal n "'$SHEAF' retain plans --keep-deleted 2d" >"${LIBRARY%/*}/said"; then exit 1; fi
+        grep -F "Keep deleted items for 2 days instead of 30 days? What is older goes" "${LIBRARY%/*}/said"
+        on_terminal y "'$SHEAF' retain plans --keep-deleted 2d"
         """)
     }
   }
