@@ -21,8 +21,10 @@ import Testing
         if grep -e User -e pending "${LIBRARY%/*}/people"; then exit 1; fi
         same "$("$SHEAF" participant remove plans carol@example.com)" \
           "carol@example.com takes no part in Documents/plans any more."
+        "$SHEAF" status plans | grep -E " bob@example.com +joined +plans"
         same "$("$SHEAF" resolve plans/1)" "Nothing changed: Documents/plans/1 has no conflict."
-        (cd "$BOB"; same "$("$SHEAF" leave Shared/alice@example.com/plans)" \
+        same "$("$SHEAF" resolve "id:$(attribute id plans/1)")" "Nothing changed: Documents/plans/1 has no conflict."
+        (cd "$BOB"; same "$("$SHEAF" leave "id:$(attribute id Shared/alice@example.com/plans)")" \
           "Left Shared/alice@example.com/plans; nothing of it was deleted.")
         invite plans bob edit
         same "$("$SHEAF" unshare plans --yes)" "Stopped sharing Documents/plans; bob@example.com lost access."

@@ -117,7 +117,7 @@ struct Invite: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       if revoke {
         try await target.client.revokeOneTimeLinks(target.address)
-        if output.json { return try JSON.write(ItemOutput(path: target.name)) }
+        if output.json { return try JSON.write(ItemOutput(path: target.given)) }
         let name = target.name.escapingControls
         return try StandardOutput.line("No one-time link to \(name) lets anybody in any more.")
       }
@@ -197,7 +197,7 @@ struct Requests: AsyncParsableCommand {
             "\(person.handle) takes part in \(target.name) now, and can \(person.permission.word).".escapingControls)
         }
         guard !output.json else {
-          return try JSON.write(AnswerOutput(path: target.name, handle: request.handle, answer: answer))
+          return try JSON.write(AnswerOutput(path: target.given, handle: request.handle, answer: answer))
         }
         let line = (isSame ? "Nothing changed: " : "") + said(request.handle, target.name)
         try StandardOutput.line(line.escapingControls)

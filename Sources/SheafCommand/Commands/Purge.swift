@@ -67,7 +67,7 @@ struct Purge: AsyncParsableCommand {
       }
       if !yes { try Self.confirm(what + Self.inside(extent), losing: extent?.people ?? [], about: target.name) }
       try await target.client.purge(target.address, version: version)
-      if output.json { return try JSON.write(PurgeOutput(path: target.name, version: version, items: extent?.items)) }
+      if output.json { return try JSON.write(PurgeOutput(path: target.given, version: version, items: extent?.items)) }
       try StandardOutput.line("Destroyed \(what)\(Self.inside(extent)).".escapingControls)
     }
   }
@@ -89,7 +89,7 @@ struct Purge: AsyncParsableCommand {
       }
       if output.json {
         return try JSON.write(
-          PurgeOutput(path: path.map { _ in target.name }, items: destroyed.items, bytes: destroyed.bytes))
+          PurgeOutput(path: path.map { _ in target.given }, items: destroyed.items, bytes: destroyed.bytes))
       }
       try StandardOutput.line(
         destroyed.items == 0

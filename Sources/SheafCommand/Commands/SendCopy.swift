@@ -37,7 +37,7 @@ struct SendCopy: AsyncParsableCommand {
       let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(destination))
       let path = withExtendedLifetime(destination) { destination.path }
       guard let first = leftOut.first else {
-        if output.json { return try JSON.write(CopyOutput(path: target.name, destination: path.readable)) }
+        if output.json { return try JSON.write(CopyOutput(path: target.given, destination: path.readable)) }
         return try StandardOutput.line("Copied \(target.name) to \(path.readable).".escapingControls)
       }
       let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""

@@ -134,11 +134,13 @@ struct Status: AsyncParsableCommand {
 
   /// A change in a word for people.
   private static func action(_ change: LatestChange) -> String {
-    switch EventType(rawValue: change.type) {
+    let whom = change.participant ?? "someone"
+    let isAboutActor = whom == change.actor.description
+    return switch EventType(rawValue: change.type) {
     case .edit: "edited"
     case .comment: "commented"
-    case .memberAdded: "someone joined"
-    case .memberRemoved: "someone left"
+    case .memberAdded: isAboutActor ? "joined" : "added \(whom)"
+    case .memberRemoved: isAboutActor ? "left" : "removed \(whom)"
     case .accessRequested: "asked for access"
     case .accessDeclined: "declined a request"
     case .mention: "mentioned someone"
