@@ -63,10 +63,15 @@ struct Accept: AsyncParsableCommand {
   @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let (result, hadJoined) = try await link.ask(changing: true) { client, url, account in
+    let (result, isSame) = try await link.ask(changing: true) { client, url, account in
       if let id = TransferCommand.id(url) { return (try await client.acceptTransfer(id, as: account), false) }
-      let path = try await client.inspect(url, as: account).path
-      return (try await client.accept(url, as: account), path != nil)
+      let offer = try await client.inspect(url, as: account)
+      let former = try await client.shares(of: account).ownRequests
+      let result = try await client.accept(url, as: account)
+      guard result.requested, former.contains(where: { $0.title == offer.title && $0.owner == offer.owner }) else {
+        return (result, offer.path != nil)
+      }
+      return (result, try await client.shares(of: account).ownRequests == former)
     }
     if link.output.json { return try JSON.write(result) }
     for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
@@ -74,11 +79,13 @@ struct Accept: AsyncParsableCommand {
       guard result.requested else {
         return try StandardOutput.line("Joined. It shows under Shared once it is here.")
       }
-      return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
+      return try StandardOutput.line(
+        (isSame ? "Nothing changed: you asked for access already." : "Asked for access.")
+          + " It shows under Shared once the owner approves.")
     }
     try StandardOutput.line(path.escapingControls)
     // The path alone is what scripts read.
-    if hadJoined { StandardError.write("sheaf: nothing changed: you take part in it already\n") }
+    if isSame { StandardError.write("sheaf: nothing changed: you take part in it already\n") }
   }
 }
 
