@@ -158,6 +158,9 @@ import Testing
         no invite plans --one-time; no requests block plans bob@example.com; no comment plans Hello; no resolve plans/a
         no notices --clear; no accept "$(url plans)"
         no account add kim@example.com; no account remove bob@example.com; no compact
+        export SHEAF_LIBRARY="$LIBRARY"
+        no account add kim@example.com; no compact; no library set --rapid-saves keep; no notices --clear
+        unset SHEAF_LIBRARY
         no library set --rapid-saves keep; no disconnect; no device add; no device remove x; no sync --pause
         "$SHEAF" account list >/dev/null; "$SHEAF" library show >/dev/null
         same "$(facts)" "$before"
