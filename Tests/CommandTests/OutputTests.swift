@@ -39,6 +39,7 @@ import Testing
     let text = ProgressLine.text(Progress(done: done, total: total))
     #expect(!text.contains("-"), "\(text)")
     if total == 1 { #expect(text == (done > 0 ? "100 %" : "0 %")) }
+    if total == 0 { #expect(text.hasSuffix(done == 1 ? "1 item" : " items")) }
   }
 
   @Test func alignsColumns() {
@@ -76,6 +77,14 @@ import Testing
     #expect(try LibraryChoice.location(named: nil) { data[$0] }.path == "/x/sheaf/library.sqlite")
     let home = ["XDG_DATA_HOME": "relative", "HOME": "/h"]
     #expect(try LibraryChoice.location(named: nil) { home[$0] }.path == "/h/.local/share/sheaf/library.sqlite")
+  }
+
+  @Test func aFolderIsNoLibrary() {
+    #expect {
+      try LibraryChoice.location(named: "/tmp") { _ in nil }
+    } throws: {
+      ($0 as? SheafError)?.kind == .isDirectory
+    }
   }
 
   @Test func theFolderOfANamedLibraryIsThere() {

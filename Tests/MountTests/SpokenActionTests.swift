@@ -28,8 +28,12 @@ import Testing
           "Left Shared/alice@example.com/plans; nothing of it was deleted.")
         invite plans bob edit
         same "$("$SHEAF" unshare plans --yes)" "Stopped sharing Documents/plans; bob@example.com lost access."
+        refused "lists what others share with you" "$SHEAF" leave plans
+        refused "is not among the deleted" "$SHEAF" recover plan
         "$SHEAF" purge plans --yes | grep -F "Destroyed Documents/plans with 58 items in it."
-        "$SHEAF" unmount "$CAROL"
+        echo x >"$CAROL/Documents/x"; "$SHEAF" unmount "$CAROL"
+        refused "give them to somebody first: sheaf transfer" sheaf account remove carol@example.com
+        sheaf purge Documents/x --as carol@example.com --yes
         same "$(sheaf account remove carol@example.com)" "Removed carol@example.com from $LIBRARY."
         """)
     }

@@ -76,7 +76,12 @@ enum LibraryChoice {
     }
     let absolute = try SystemPath.absolute(given)
     guard !SystemPath.split(absolute).name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
-    return LibraryLocation(path: try SystemPath.trusted(absolute).readable)
+    let resolved = try SystemPath.trusted(absolute).readable
+    var status = stat()
+    guard lstat(resolved, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+      throw SheafError(.isDirectory, subject: path.printable, advice: "name the file of a library, such as one in it")
+    }
+    return LibraryLocation(path: resolved)
   }
 }
 

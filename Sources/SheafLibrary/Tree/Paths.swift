@@ -99,7 +99,7 @@ extension Library {
     // What is deleted from a share of another machine is in the trash of its owner's machines.
     let isElsewhere = try read { try $0.replica(root.row.owner)?.share != nil }
     let missing = SheafError(
-      .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
+      .notFound, subject: "\(path)", reason: "is not among the deleted",
       advice: isElsewhere
         ? "\(try handle(root.row.owner)) can recover what was deleted from this share"
         : "`sheaf deleted` shows what can be recovered")
