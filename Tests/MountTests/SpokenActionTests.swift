@@ -29,6 +29,9 @@ import Testing
         invite plans bob edit
         same "$("$SHEAF" unshare plans --yes)" "Stopped sharing Documents/plans; bob@example.com lost access."
         refused "lists what others share with you" "$SHEAF" leave plans
+        mkdir node_modules; "$SHEAF" share node_modules 2>&1 >/dev/null | grep -F "beware: it is ignored"
+        "$SHEAF" transfer node_modules bob@example.com 2>&1 >/dev/null | grep -F "beware: it is ignored"
+        same "$("$SHEAF" share plans 2>&1 >/dev/null)" ""; "$SHEAF" unshare plans
         refused "is not among the deleted" "$SHEAF" recover plan
         "$SHEAF" purge plans --yes | grep -F "Destroyed Documents/plans with 58 items in it."
         echo x >"$CAROL/Documents/x"; "$SHEAF" unmount "$CAROL"

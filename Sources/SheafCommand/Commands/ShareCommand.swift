@@ -71,6 +71,7 @@ struct ShareCommand: AsyncParsableCommand {
       try StandardOutput.line(share.summary.escapingControls + ".")
       if let end = share.expires { try StandardOutput.line(Format.linkEnd(end) + ".") }
       if share == before { try StandardOutput.line("Nothing changed.") }
+      await Status.warn(ofIgnored: target)
     }
   }
 

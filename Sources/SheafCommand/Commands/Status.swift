@@ -83,11 +83,21 @@ struct Status: AsyncParsableCommand {
     return owner == nil || !others.isEmpty ? others : nil
   }
 
+  /// What it means for an item.
+  private static let ignored = "by a .sheafignore or by default: no versions, no events, and deleting it is final"
+
+  /// Warns whoever shares an ignored item, or offers it, of what that means.
+  static func warn(ofIgnored target: ItemTarget) async {
+    // Who may share it may see it; what was done is done.
+    guard let status = try? await target.client.status(of: target.address), status.ignored else { return }
+    StandardError.write("sheaf: beware: it is ignored, \(ignored)\n")
+  }
+
   /// - Parameter offer: To whom the owner offers it.
   private static func text(_ status: ItemStatus, _ offer: TransferOffer?) -> String {
     var facts = [("Path", status.path), ("Kind", status.kind), ("Owner", status.owner.description)]
     if status.ignored {
-      facts.append(("Ignored", "by a .sheafignore or by default: no versions, no events, and deleting it is final"))
+      facts.append(("Ignored", ignored))
     } else if let version = status.version {
       facts.append(("Version", version == 0 ? "none yet" : "\(version)"))
       facts.append(("State", status.state == "edited" ? "edited, and not autosaved yet" : status.state))

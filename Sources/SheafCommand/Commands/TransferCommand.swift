@@ -66,6 +66,7 @@ struct TransferCommand: AsyncParsableCommand {
       for other in former where other.id == offer.id && other.recipient != handle {
         try StandardOutput.line("It is no longer offered to \(other.recipient).")
       }
+      await Status.warn(ofIgnored: target)
     }
   }
 
