@@ -12,6 +12,13 @@ import Testing
     #expect(ErrorLine.text("x: \u{1B}[2J").filter { $0 == "\u{1B}" }.isEmpty)
   }
 
+  @Test func tellsTimesOfFailuresAsLocalTime() throws {
+    let time = try #require(Timestamp(rfc3339: "2026-11-30T09:00:00Z"))
+    let error = SheafError(.invalid, subject: time.secondsText, reason: "is yet to come", times: [time])
+    #expect(ErrorLine.text(error) == "sheaf: \(Format.time(time)): is yet to come\n")
+    #expect(ErrorLine.text(error.about("x")) == "sheaf: x: is yet to come\n")
+  }
+
   /// A name with these shows as `report.exe.txt` what ends in `.exe`, or moves the cursor.
   @Test func whatActsOnATerminalIsShown() throws {
     let name = "a\u{202E}txt.exe\u{2066}\u{9B}2J\u{7F}\u{2028}é\u{200D}\u{200B}b\u{E0061}"

@@ -183,7 +183,7 @@ import Testing
           refused "is a day without a time of day" "$SHEAF" restore . --time yesterday
           refused "is no time" "$SHEAF" restore . --time soon
           refused "is a day without a time of day" "$SHEAF" restore . --time 2026-11-17
-          refused "yet to come" "$SHEAF" restore . --time 2999-01-01T00:00:00Z
+          TZ=JST-9 refused "2099-01-01 09:00:00: is yet to come" "$SHEAF" restore . --time 2099-01-01T00:00:00Z
           refused "is not a folder" "$SHEAF" restore one.txt --time "@$first"
           refused "either" "$SHEAF" restore .
           refused "go with --time" "$SHEAF" restore one.txt --version 1 --dry-run

@@ -28,7 +28,7 @@ extension Library {
     } catch let error as SheafError where error.kind == .notFound {
       throw SheafError(
         .notFound, subject: "\(path)", reason: "is not to be seen as it was at \(time.secondsText)",
-        advice: "give a time since it was made, or since it was shared with you")
+        advice: "give a time since it was made, or since it was shared with you", times: [time])
     }
     let plan =
       try person.map {
@@ -81,7 +81,8 @@ extension Library {
     let now = clock()
     guard request.time.seconds <= now.seconds else {
       throw SheafError(
-        .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed")
+        .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed",
+        times: [request.time])
     }
     if let until = request.until {
       guard request.by != nil else {
@@ -91,7 +92,7 @@ extension Library {
       guard until > request.time else {
         throw SheafError(
           .invalid, subject: until.secondsText, reason: "is not after \(request.time.secondsText)",
-          advice: "give the beginning of the span first, and then its end")
+          advice: "give the beginning of the span first, and then its end", times: [until, request.time])
       }
     }
     let caller = try account(path.account).id
