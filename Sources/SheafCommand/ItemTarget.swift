@@ -9,11 +9,13 @@ struct ItemTarget: Sendable {
   let address: ItemAddress
   /// Words of a shell's command line that name the item, wherever one stands.
   let words: String
+  /// The item's path for people, also of one that was given by its id.
+  let name: String
 
   var client: SheafClient { connection.client }
 
-  /// The item's path for people.
-  var name: String { (address.path ?? []).readable }
+  /// The item's path as it was given.
+  var given: String { (address.path ?? []).readable }
 
   /// As ``with(_:_:changing:body:)``; without a path, everything of the acting account is meant: the one of `--as`,
   /// otherwise of the mount that the working directory is in, otherwise the library's default account.
@@ -39,7 +41,7 @@ struct ItemTarget: Sendable {
     case .library(let inside):
       let location = try LibraryChoice.location(named: options.file)
       return try await LibraryConnection.with(location) { connection in
-        try await body(ItemTarget(connection, location, account, inside, options))
+        try await body(ItemTarget(connection, location, account, inside, inside.readable, options))
       }
     case .mount(let library, let mountpoints, let inside):
       let location = LibraryLocation(path: library)
@@ -59,13 +61,13 @@ struct ItemTarget: Sendable {
               .invalid, subject: path.bytes.readable, reason: "is in the mount of \(mount.account)",
               advice: "leave out --as, or write the path as Documents/…")
           }
-          return try await body(ItemTarget(connection, location, account, printed, options))
+          return try await body(ItemTarget(connection, location, account, printed, printed.readable, options))
         }
         if changing { try refuseReadOnly(mount) }
         return try await body(
           ItemTarget(
             connection: connection, address: ItemAddress(account: mount.account, path: inside),
-            words: SystemPath.join(Array(mount.mountpoint.utf8), inside).readable.shellWord))
+            words: SystemPath.join(Array(mount.mountpoint.utf8), inside).shellWord, name: inside.readable))
       }
     }
   }
@@ -84,7 +86,14 @@ struct ItemTarget: Sendable {
         if changing { try refuseReadOnly(mount) }
         account = mount.account
       }
-      return try await body(ItemTarget(connection, location, account, path, options))
+      var name = (path ?? []).readable
+      // Whoever may not see it is told so by the command.
+      if let id = path.flatMap(ItemAddress.itemID),
+        let known = try? await connection.client.paths(of: [id], for: account)[id]
+      {
+        name = known
+      }
+      return try await body(ItemTarget(connection, location, account, path, name, options))
     }
   }
 
@@ -96,16 +105,17 @@ struct ItemTarget: Sendable {
 }
 
 extension ItemTarget {
-  /// An item of a library that is named by its path there.
+  /// An item of a library that is named by its path there, or by its id.
   fileprivate init(
     _ connection: LibraryConnection, _ location: LibraryLocation, _ account: AccountHandle?, _ path: [UInt8]?,
-    _ options: LibraryOptions
+    _ name: String, _ options: LibraryOptions
   ) {
     self.connection = connection
+    self.name = name
     address = ItemAddress(account: account, path: path)
-    var words = [(path ?? []).readable]
-    if let account { words += ["--as", "\(account)"] }
-    if options.file != nil { words += ["--library", location.path] }
-    self.words = words.map(\.shellWord).joined(separator: " ")
+    var words = [(path ?? []).shellWord]
+    if let account { words += ["--as", "\(account)".shellWord] }
+    if options.file != nil { words += ["--library", location.path.shellWord] }
+    self.words = words.joined(separator: " ")
   }
 }

@@ -125,7 +125,7 @@ struct Sheaf: AsyncParsableCommand {
   /// Prints the failure in one line, and ends with status 1.
   private static func fail(_ error: SheafError, asJSON: Bool) -> Never {
     let json = asJSON ? try? JSON.text(ErrorFact(error), [.sortedKeys, .withoutEscapingSlashes]) : nil
-    StandardError.write(json.map { $0 + "\n" } ?? ErrorLine.text(error.description))
+    StandardError.write(json.map { $0 + "\n" } ?? ErrorLine.text(error))
     Glibc.exit(1)
   }
 }
@@ -148,6 +148,14 @@ private struct ErrorFact: Encodable {
 
 /// The line that reports a failure.
 enum ErrorLine {
+  /// The line for people, with times as they are where they are.
+  static func text(_ error: SheafError) -> String {
+    text(
+      (error.times ?? []).reduce(error.description) { text, time in
+        text.replacing(time.secondsText, with: Format.time(time))
+      })
+  }
+
   /// `sheaf: ` and the description, on one line whatever it contains.
   static func text(_ description: String) -> String {
     "sheaf: " + RawArguments.readable(description).escapingControls + "\n"

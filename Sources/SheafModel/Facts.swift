@@ -198,8 +198,16 @@ package struct Retention: Hashable, Sendable, Codable {
   /// The folder's own span; nil if that of a folder around it or of the library counts.
   @OrNull package var ownKeepDeleted: Int64?
   @OrNull package var ownKeepVersions: Int64?
+  /// What would hold if the folder had no spans of its own.
+  package let aroundKeepDeleted: Int64
+  package let aroundKeepVersions: Int64
 
-  package init(path: String, keepDeleted: Int64, keepVersions: Int64, ownKeepDeleted: Int64?, ownKeepVersions: Int64?) {
+  package init(
+    path: String, keepDeleted: Int64, keepVersions: Int64, ownKeepDeleted: Int64?, ownKeepVersions: Int64?,
+    aroundKeepDeleted: Int64, aroundKeepVersions: Int64
+  ) {
+    self.aroundKeepDeleted = aroundKeepDeleted
+    self.aroundKeepVersions = aroundKeepVersions
     self.path = path
     self.keepDeleted = keepDeleted
     self.keepVersions = keepVersions
@@ -508,9 +516,13 @@ package struct CompactReport: Sendable, Codable {
 package struct Progress: Sendable, Codable {
   package var done: Int64
   package var total: Int64
+  /// Told once, before the first thing is done: the moment to which to restore to undo the work. Nil for work that
+  /// cannot be undone so.
+  package var before: Timestamp?
 
-  package init(done: Int64, total: Int64) {
+  package init(done: Int64, total: Int64, before: Timestamp? = nil) {
     self.done = done
     self.total = total
+    self.before = before
   }
 }

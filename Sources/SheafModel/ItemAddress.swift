@@ -26,6 +26,14 @@ package struct ItemAddress: Hashable, Sendable {
     return String(decoding: id, as: UTF8.self).lowercased()
   }
 
+  /// The item's id and what follows it, if the path is `id:UUID` or, for what is in a folder, `id:UUID/…`; nil for any
+  /// other path.
+  package var itemPlace: (id: String, below: [UInt8])? {
+    guard let path else { return nil }
+    let end = path.firstIndex(of: UInt8(ascii: "/")) ?? path.endIndex
+    return Self.itemID(Array(path[..<end])).map { ($0, Array(path[end...])) }
+  }
+
   private static let uuidLength = 36
   private static let uuidBytes = Set("0123456789abcdefABCDEF-".utf8)
 

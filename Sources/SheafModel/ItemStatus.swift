@@ -80,8 +80,13 @@ package struct LatestChange: Hashable, Sendable, Codable {
   package let name: String
   /// Whether the item came back rather than being made.
   package let recovered: Bool
+  /// The handle of the person whom a change of the participants is about.
+  @OrNull package var participant: String?
 
-  package init(time: Timestamp, actor: AccountHandle, type: String, name: String, recovered: Bool) {
+  package init(
+    time: Timestamp, actor: AccountHandle, type: String, name: String, recovered: Bool, participant: String?
+  ) {
+    self.participant = participant
     self.time = time
     self.actor = actor
     self.type = type

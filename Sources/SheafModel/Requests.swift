@@ -112,6 +112,9 @@ package struct RetentionChange: Hashable, Sendable, Codable {
   /// Whether the folder says nothing any more but what this change has.
   package let isDefault: Bool
 
+  /// The shortest span that can be asked for: a clock is not checked more closely than that.
+  package static let shortestSpan: Int64 = 86_400
+
   package init(keepDeleted: Int64?, keepVersions: Int64?, isDefault: Bool) {
     self.keepDeleted = keepDeleted
     self.keepVersions = keepVersions

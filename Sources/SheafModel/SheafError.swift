@@ -65,9 +65,15 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
   package let reason: String
   /// Advice what to do about it; nil if there is none.
   package let advice: String?
+  /// The times that subject and reason tell, in UTC (``Timestamp/secondsText``): a command shows them as they are where
+  /// it runs. Nil for none.
+  package let times: [Timestamp]?
 
-  package init(_ kind: Kind, subject: String = "", reason: String? = nil, advice: String? = nil) {
+  package init(
+    _ kind: Kind, subject: String = "", reason: String? = nil, advice: String? = nil, times: [Timestamp]? = nil
+  ) {
     self.kind = kind
+    self.times = times
     self.subject = subject
     self.reason = reason ?? Self.defaultReason(kind)
     self.advice = advice
@@ -82,12 +88,12 @@ package struct SheafError: Error, Hashable, Sendable, Codable, CustomStringConve
 
   /// The same failure of another subject.
   package func about(_ subject: String) -> SheafError {
-    SheafError(kind, subject: subject, reason: reason, advice: advice)
+    SheafError(kind, subject: subject, reason: reason, advice: advice, times: times)
   }
 
   /// The same failure with other advice.
   package func advising(_ advice: String?) -> SheafError {
-    SheafError(kind, subject: subject, reason: reason, advice: advice)
+    SheafError(kind, subject: subject, reason: reason, advice: advice, times: times)
   }
 
   /// The same failure, named as one of a library where a part of that is damaged.

@@ -20,10 +20,7 @@ extension String {
       if scalar == "'" || scalar == "\\" {
         word += "\\\(scalar)"
       } else if Self.isControl(scalar) || scalar.properties.generalCategory == .format {
-        for byte in String(scalar).utf8 {
-          let digits = String(byte, radix: 16)
-          word += "\\x" + (digits.count < 2 ? "0" : "") + digits
-        }
+        for byte in String(scalar).utf8 { word += Self.escaped(byte) }
       } else {
         word.unicodeScalars.append(scalar)
       }
@@ -32,9 +29,27 @@ extension String {
   }
 
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
+
+  /// A byte as `$'…'` has it.
+  fileprivate static func escaped(_ byte: UInt8) -> String {
+    let digits = String(byte, radix: 16)
+    return "\\x" + (digits.count < 2 ? "0" : "") + digits
+  }
+}
+
+extension [UInt8] {
+  /// The bytes as one word of a shell's command line, also those that are no UTF-8.
+  package var shellWord: String {
+    if let text = String(validating: self, as: UTF8.self) { return text.shellWord }
+    let parts = map { byte in
+      let isPlain = (0x20...0x7E).contains(byte) && !"'\\".utf8.contains(byte)
+      return isPlain ? String(Unicode.Scalar(byte)) : String.escaped(byte)
+    }
+    return "$'" + parts.joined() + "'"
+  }
 }
 
 extension ItemPath {
   /// The path as one word of a shell's command line.
-  package var shellWord: String { description.shellWord }
+  package var shellWord: String { bytes.shellWord }
 }

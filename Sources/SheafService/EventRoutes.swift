@@ -59,7 +59,6 @@ extension LibraryAPI {
   }
 
   private func eventQuery(_ request: Request, isWhole: Bool) async throws -> EventQuery {
-    let address = try request.address()
     // The event that was read last counts: a browser's EventSource sends it when it connects again.
     let last = try HTTPField.Name("Last-Event-ID").flatMap { request.headers[$0] }.map {
       try EventQuery.position($0, named: "Last-Event-ID")
@@ -67,8 +66,10 @@ extension LibraryAPI {
     let position = try last ?? request.number("after")
     let limit = try request.number("limit").map { Int(min($0, Int64(Library.eventPage))) }
     if let limit, limit == 0 { throw SheafError(.invalid, subject: "limit", reason: "is 0") }
-    let account = isWhole ? nil : try await account(address.account)
-    let path = try account.flatMap { account in try address.path.map { try ItemPath(account: account, bytes: $0) } }
+    guard !isWhole else {
+      return EventQuery(account: nil, path: nil, position: position, limit: limit ?? Self.defaultLimit)
+    }
+    let (account, path) = try await whole(request, isExact: true)
     return EventQuery(account: account, path: path, position: position, limit: limit ?? Self.defaultLimit)
   }
 }

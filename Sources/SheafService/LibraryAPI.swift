@@ -119,7 +119,7 @@ struct LibraryAPI: Sendable {
     return account
   }
 
-  /// The item that a request names, by its path or its id.
+  /// The item that a request names, by its path, its id, or the id of a folder that it is in.
   ///
   /// - Parameter isExact: As of ``Library/path(ofItem:for:isExact:)``.
   func item(_ request: Request, isExact: Bool = true) async throws -> ItemPath {
@@ -128,7 +128,17 @@ struct LibraryAPI: Sendable {
       throw SheafError(.invalid, subject: "path", reason: "is missing", advice: "name an item: path=Documents/…")
     }
     let account = try await account(address.account)
-    guard let id = address.itemID else { return try ItemPath(account: account, bytes: bytes) }
-    return try await call { try $0.path(ofItem: id, for: account, isExact: isExact) }
+    guard let (id, below) = address.itemPlace else { return try ItemPath(account: account, bytes: bytes) }
+    let item = try await call { try $0.path(ofItem: id, for: account, isExact: isExact) }
+    return below.isEmpty ? item : try ItemPath(account: account, bytes: item.bytes + below)
+  }
+
+  /// The account that acts, and the item that a request names; nil where it is about everything of the account.
+  ///
+  /// - Parameter isExact: As of ``Library/path(ofItem:for:isExact:)``.
+  func whole(_ request: Request, isExact: Bool = false) async throws -> (AccountHandle, ItemPath?) {
+    let address = try request.address()
+    let account = try await account(address.account)
+    return (account, address.path == nil ? nil : try await item(request, isExact: isExact))
   }
 }

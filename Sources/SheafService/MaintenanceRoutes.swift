@@ -11,15 +11,11 @@ extension LibraryAPI {
   /// for how long a folder keeps things. Other routes recover or purge single items.
   func addDeletionRoutes(to routes: Routes) {
     routes.get("deleted") { request, _ in
-      let address = try request.address()
-      let account = try await account(address.account)
-      let path = try address.path.map { try ItemPath(account: account, bytes: $0) }
+      let (account, path) = try await whole(request)
       return try Response.json(try await call { try $0.deleted(account, below: path) })
     }
     routes.get("deleted/trees") { request, _ in
-      let address = try request.address()
-      let account = try await account(address.account)
-      let path = try address.path.map { try ItemPath(account: account, bytes: $0) }
+      let (account, path) = try await whole(request)
       let limit = Int(min(try request.number("limit") ?? Self.deletedLimit, Self.deletedLimit))
       return try Response.json(try await call { try $0.deletedTrees(account, below: path, limit: limit) })
     }
@@ -70,13 +66,6 @@ extension LibraryAPI {
       try await call { try $0.purge(path, version: version) }
       return Response(status: .noContent)
     }
-  }
-
-  /// The account that acts, and the item that a request names; nil where it is about everything of the account.
-  private func whole(_ request: Request) async throws -> (AccountHandle, ItemPath?) {
-    let address = try request.address()
-    let account = try await account(address.account)
-    return (account, address.path == nil ? nil : try await item(request, isExact: false))
   }
 
   /// `POST /v1/check`, `/v1/compact` and `/v1/backup`: long jobs, which report line by line.

@@ -12,6 +12,13 @@ import Testing
     #expect(ErrorLine.text("x: \u{1B}[2J").filter { $0 == "\u{1B}" }.isEmpty)
   }
 
+  @Test func tellsTimesOfFailuresAsLocalTime() throws {
+    let time = try #require(Timestamp(rfc3339: "2026-11-30T09:00:00Z"))
+    let error = SheafError(.invalid, subject: time.secondsText, reason: "is yet to come", times: [time])
+    #expect(ErrorLine.text(error) == "sheaf: \(Format.time(time)): is yet to come\n")
+    #expect(ErrorLine.text(error.about("x")) == "sheaf: x: is yet to come\n")
+  }
+
   /// A name with these shows as `report.exe.txt` what ends in `.exe`, or moves the cursor.
   @Test func whatActsOnATerminalIsShown() throws {
     let name = "a\u{202E}txt.exe\u{2066}\u{9B}2J\u{7F}\u{2028}é\u{200D}\u{200B}b\u{E0061}"
@@ -39,6 +46,7 @@ import Testing
     let text = ProgressLine.text(Progress(done: done, total: total))
     #expect(!text.contains("-"), "\(text)")
     if total == 1 { #expect(text == (done > 0 ? "100 %" : "0 %")) }
+    if total == 0 { #expect(text.hasSuffix(done == 1 ? "1 item" : " items")) }
   }
 
   @Test func alignsColumns() {
@@ -76,6 +84,14 @@ import Testing
     #expect(try LibraryChoice.location(named: nil) { data[$0] }.path == "/x/sheaf/library.sqlite")
     let home = ["XDG_DATA_HOME": "relative", "HOME": "/h"]
     #expect(try LibraryChoice.location(named: nil) { home[$0] }.path == "/h/.local/share/sheaf/library.sqlite")
+  }
+
+  @Test func aFolderIsNoLibrary() {
+    #expect {
+      try LibraryChoice.location(named: "/tmp") { _ in nil }
+    } throws: {
+      ($0 as? SheafError)?.kind == .isDirectory
+    }
   }
 
   @Test func theFolderOfANamedLibraryIsThere() {

@@ -28,6 +28,19 @@ struct ShellWordTests {
     }
   }
 
+  @Test func bytesThatAreNoTextAreOneWord() throws {
+    let names: [[UInt8]] = [
+      [0x62, 0xE9, 0x64], [0xFF], Array("it's \\ ".utf8) + [0xC3], Array("a\n$(id)ä".utf8) + [0x80, 0x7F],
+    ]
+    for name in names {
+      let word = name.shellWord
+      let said = try Command(["bash", "-c", "printf '%s|' \(word)"], limit: .seconds(20)).succeed().output
+      #expect(said == name + Array("|".utf8), "\(word)")
+      #expect(word.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+    }
+    #expect(Array("My Letters".utf8).shellWord == "'My Letters'")
+  }
+
   @Test func aPlainNameStaysAsItIs() {
     #expect("Documents/plans/a.md".shellWord == "Documents/plans/a.md" && "My Letters".shellWord == "'My Letters'")
     // Nothing that moves a terminal's cursor, or turns the order of what is read, is printed as it is.

@@ -489,9 +489,12 @@ struct FolderRestoreTests {
       }
       people.clock.advance(60)
       #expect(try restore(people, .bob, shared, time, dryRun: true).changes.count == 21)
+      let changed = try alice.present("Documents/w")
       let bob = try people.as(.bob) { try $0.path(shared) }
+      var before: Timestamp?
       expect(.accessDenied) {
         _ = try people.library.restoreFolder(bob, .init(time: time)) { progress in
+          if progress.done == 0 { before = progress.before }
           if progress.done == 9 { try? alice.set("Documents/w", .bob, .readOnly) }
         }
       }
@@ -501,6 +504,10 @@ struct FolderRestoreTests {
       let left = try restore(people, .bob, shared, time).changes.count
       #expect((12...13).contains(left), "\(left)")
       #expect(try alice.present("Documents/w") == tree)
+      // The moment that was told before it began undoes both.
+      people.clock.advance(60)
+      try restore(people, .bob, shared, try #require(before))
+      #expect(try alice.present("Documents/w") == changed)
     }
   }
 }

@@ -19,9 +19,9 @@ import Testing
         same "$(as alice requests)" "Nobody asks for access."
         as carol accept "$(url "$plans")" >/dev/null
         as dan accept "$(url "$plans")" >/dev/null
-        as carol accept "$(url "$letter")" >/dev/null
+        as carol accept "$(url "$letter")" | grep "^Asked for access"
         # Asking once more is no news.
-        as carol accept "$(url "$letter")" >/dev/null
+        as carol accept "$(url "$letter")" | grep "^Nothing changed: you asked for access already"
 
         as alice notices | grep -F "carol@example.com asks for access to plans, just now"
         as alice notices | grep -F "dan@example.com asks for access to plans, just now"

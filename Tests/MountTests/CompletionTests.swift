@@ -67,6 +67,17 @@ import Testing
       #expect(try offered(library, "sheaf share plans --with bob@ex").contains("bob@example.com"))
       #expect(try offered(library, "sheaf recover plans/g").contains("plans/gone"))
       #expect(try offered(library, "sheaf recover pl").contains("plans/"))
+      // Names are what they are to bash, too, whoever gave them.
+      try library.shell(
+        """
+        mkdir "My \\"Fo'lder"; for name in '$(touch pwned)' $'new\\nline' $'no\\377text'; do echo >"$name"; rm "$name"; done
+        """)
+      #expect(try offered(library, "sheaf recover My").isSuperset(of: ["My", "\"Fo'lder/"]))
+      let everything = try offered(library, "sheaf recover ")
+      #expect(everything.isDisjoint(with: ["line", "no\u{FFFD}text"]) && !everything.contains { $0.contains("//") })
+      #expect(!FileManager.default.fileExists(atPath: "\(library.documents)/pwned"), "a name was run as a command")
+      let ids = try offered(library, "sheaf recover id:")
+      #expect(ids.contains { $0.hasPrefix("id:") && $0.utf8.count == 39 }, "\(ids)")
       #expect(try offered(library, "sheaf status --as ca").contains("carol@example.com"))
       // What somebody does not see is offered to nobody.
       try library.sheafSucceeds("share", "\(library.documents)/plans", "--with", "bob@example.com")

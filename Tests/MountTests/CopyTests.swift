@@ -99,6 +99,13 @@ import Testing
     }
   }
 
+  @Test func nothingIsMadeForAFolderThatCannotBeRead() throws {
+    try withCopy("raise KeyError(path)") { output, folder, _ in
+      let made = try names(in: folder)
+      #expect(output.status == 1 && made.isEmpty, "\(output)")
+    }
+  }
+
   @Test func noSetIDBitComesFromALibrary() throws {
     try withCopy("return [child('run', mode=0o6755), child('sub', 'folder', 0o7777)] if path.endswith('team') else []")
     {

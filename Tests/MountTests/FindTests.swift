@@ -23,6 +23,10 @@ import Testing
       #expect(try library.shell("\"$SHEAF\" find lines").text.contains(#"two\u{a}lines  id:"#))
       let some = try library.sheaf("find", "--limit", "1", "--library", library.library)
       #expect(some.status == 0 && some.text.split(separator: "\n").count == 1 && some.errorText.contains("--limit 10"))
+      for way in [["--deleted", "--name", "nothing"], ["--versions", "--name", "nothing"], ["--name", "nothing"]] {
+        let none = try SheafProgram.run(["find", "--library", library.library] + way, as: library.user)
+        #expect(none.status == 0 && none.text == "" && none.errorText == "sheaf: nothing found", "\(way): \(none)")
+      }
       for wrong in [["find", " "], ["find", "--deleted", "--versions"], ["find", "--limit", "0"]] {
         #expect(try SheafProgram.run(wrong + ["--library", library.library]).status == 64, "\(wrong)")
       }

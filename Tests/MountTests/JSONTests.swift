@@ -102,7 +102,7 @@ import Testing
       #expect(try JSONSerialization.jsonObject(with: restored) is [String: Any])
       try run(["usage", alice])
       for way in [["a"], ["--deleted"], ["--versions"]] { try run(["find", "--library", file] + way) }
-      try run(["retain", plans, "--keep-deleted", "2d"])
+      try run(["retain", plans, "--keep-deleted", "2d", "--yes"])
       try run(["purge", plans, "--yes"])
       try run(["purge", "--deleted", "--older-than", "1y", "--yes"] + bob)
       try run(["activity", "--library", file])
@@ -147,7 +147,7 @@ import Testing
       }
       #expect(try SheafProgram.run(["status", missing]).errorText.hasPrefix("sheaf: Documents/missing: "))
       for arguments in [
-        ["purge", missing], ["status", "--no-such"], ["no-such"], ["restore"], ["label"],
+        ["purge"], ["status", "--no-such"], ["no-such"], ["restore"], ["label"],
       ] {
         let output = try SheafProgram.run(arguments + ["--json"])
         #expect(output.status == 64 && output.output.isEmpty, "\(output)")

@@ -167,7 +167,7 @@ import Testing
           diff -r --no-dereference "$copies/second" .
           said=$("$SHEAF" restore . --time "@$first")
           diff -r --no-dereference "$copies/first" .
-          undo=${said##*Undo it with: sheaf }
+          undo=$(head -1 <<<"$said"); undo=${undo#To undo it: sheaf }
           moment >/dev/null
           # It can be pasted anywhere.
           (cd / && eval '"$SHEAF"' "$undo" >/dev/null)
@@ -183,7 +183,7 @@ import Testing
           refused "is a day without a time of day" "$SHEAF" restore . --time yesterday
           refused "is no time" "$SHEAF" restore . --time soon
           refused "is a day without a time of day" "$SHEAF" restore . --time 2026-11-17
-          refused "yet to come" "$SHEAF" restore . --time 2999-01-01T00:00:00Z
+          TZ=JST-9 refused "2099-01-01 09:00:00: is yet to come" "$SHEAF" restore . --time 2099-01-01T00:00:00Z
           refused "is not a folder" "$SHEAF" restore one.txt --time "@$first"
           refused "either" "$SHEAF" restore .
           refused "go with --time" "$SHEAF" restore one.txt --version 1 --dry-run
@@ -196,6 +196,11 @@ import Testing
           same "$(cat new)" new; same "$(cat hers)" alice; same "$(head -1 one.txt)" one
           cd "$bob"; "$SHEAF" restore . --time "@$first" --dry-run | grep -q 'Shared/alice@example.com/w'
           cd "$ALICE/Documents/w"
+
+          # A name that is no text.
+          odd=$(printf 'b\\351d'); mkdir "$odd"; echo 1 >"$odd/f"; fourth=$(moment); echo 2 >"$odd/f"
+          undo=$("$SHEAF" restore "$odd" --time "@$fourth" | sed -n 's/^To undo it: sheaf //p')
+          same "$(cat "$odd/f")" 1; (cd / && eval '"$SHEAF"' "$undo" >/dev/null); same "$(cat "$odd/f")" 2
 
           # A script has to confirm a lot.
           for n in $(seq 30); do echo "$n" >"many$n"; done

@@ -41,7 +41,7 @@ import Testing
         (cd "$BOB"; "$SHEAF" shares) | grep "Shared/alice@example.com/plans .*by alice@example.com .*edit"
         (cd "$BOB"; "$SHEAF" shares) | refuse grep -F "$link"
         "$SHEAF" status "$BOB/Shared/alice@example.com" | grep Shared/alice@example.com/plans
-        refused "is a folder that Sheaf makes up" "$SHEAF" status "$BOB/Shared/nobody@example.com"
+        refused "is no item, but a list of what others share" "$SHEAF" status "$BOB/Shared/nobody@example.com"
         "$SHEAF" account add carol@example.com --library "$LIBRARY"
         "$SHEAF" accept "$link" --as carol@example.com --library "$LIBRARY"
         (cd "$ALICE"; "$SHEAF" shares) | grep -A1 "Requests for access" | grep carol@example.com

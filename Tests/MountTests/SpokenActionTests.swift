@@ -21,13 +21,22 @@ import Testing
         if grep -e User -e pending "${LIBRARY%/*}/people"; then exit 1; fi
         same "$("$SHEAF" participant remove plans carol@example.com)" \
           "carol@example.com takes no part in Documents/plans any more."
+        "$SHEAF" status plans | grep -E " bob@example.com +joined +plans"
         same "$("$SHEAF" resolve plans/1)" "Nothing changed: Documents/plans/1 has no conflict."
-        (cd "$BOB"; same "$("$SHEAF" leave Shared/alice@example.com/plans)" \
+        same "$("$SHEAF" resolve "id:$(attribute id plans/1)")" "Nothing changed: Documents/plans/1 has no conflict."
+        (cd "$BOB"; same "$("$SHEAF" leave "id:$(attribute id Shared/alice@example.com/plans)")" \
           "Left Shared/alice@example.com/plans; nothing of it was deleted.")
         invite plans bob edit
         same "$("$SHEAF" unshare plans --yes)" "Stopped sharing Documents/plans; bob@example.com lost access."
+        refused "lists what others share with you" "$SHEAF" leave plans
+        mkdir node_modules; "$SHEAF" share node_modules 2>&1 >/dev/null | grep -F "beware: it is ignored"
+        "$SHEAF" transfer node_modules bob@example.com 2>&1 >/dev/null | grep -F "beware: it is ignored"
+        same "$("$SHEAF" share plans 2>&1 >/dev/null)" ""; "$SHEAF" unshare plans
+        refused "is not among the deleted" "$SHEAF" recover plan
         "$SHEAF" purge plans --yes | grep -F "Destroyed Documents/plans with 58 items in it."
-        "$SHEAF" unmount "$CAROL"
+        echo x >"$CAROL/Documents/x"; "$SHEAF" unmount "$CAROL"
+        refused "give them to somebody first: sheaf transfer" sheaf account remove carol@example.com
+        sheaf purge Documents/x --as carol@example.com --yes
         same "$(sheaf account remove carol@example.com)" "Removed carol@example.com from $LIBRARY."
         """)
     }
@@ -38,11 +47,13 @@ import Testing
       try mounts.shell(
         """
         (cd "$BOB/Documents"; "$SHEAF" status | grep -E "^You +bob@example.com, whose mount this is")
+        (cd "$ALICE"; "$SHEAF" status "$BOB" | grep -E "^You +bob@example.com, whose mount this is")
         cd "$ALICE/Documents"; mkdir plans; echo 1 >plans/a
         "$SHEAF" label plans/a final
         same "$("$SHEAF" label plans/a final)" 'Nothing changed: version 1 of Documents/plans/a is already "final".'
         echo 2 >plans/a
-        same "$("$SHEAF" label plans/a final)" 'Version 2 of Documents/plans/a is now "final".'
+        moved='Version 1 had that label, and is no longer kept for good.'
+        same "$("$SHEAF" label plans/a final)" "Version 2 of Documents/plans/a is now \\"final\\". $moved"
         "$SHEAF" share plans --with bob@example.com --can edit >"${LIBRARY%/*}/said"
         if grep -F "Nothing changed" "${LIBRARY%/*}/said"; then exit 1; fi
         "$SHEAF" share plans --with bob@example.com --can edit | grep -Fx "Nothing changed."
@@ -79,10 +90,20 @@ import Testing
         grep -Fx "$ALICE/Documents/odd/plain" "${LIBRARY%/*}/found"
         for id in $(grep -o 'id:.*' "${LIBRARY%/*}/found"); do "$SHEAF" show "$id"; done | sort >"${LIBRARY%/*}/said"
         same "$(cat "${LIBRARY%/*}/said")" "$(printf '1\n2')"
+        "$SHEAF" send-copy "id:$(attribute id odd)" "${LIBRARY%/*}"; diff -r odd "${LIBRARY%/*}/odd"
+        rm odd/plain; "$SHEAF" deleted "id:$(attribute id odd)" | grep -F Documents/odd/plain
         """)
       try eventually("what another program made is told, since it has ended", within: .seconds(30)) {
         let told = try mounts.shell("cd \"$ALICE/Documents\"; \"$SHEAF\" activity odd").text
         return told.split(separator: "\n").count { $0.contains("  id:") } == 2
+      }
+      try eventually("its id tells of it, too", within: .seconds(30)) {
+        try mounts.attempt(
+          """
+          cd "$ALICE/Documents"
+          same "$("$SHEAF" activity "id:$(attribute id odd)")" "$("$SHEAF" activity odd)"
+          """
+        ).status == 0
       }
     }
   }
@@ -112,8 +133,13 @@ import Testing
         "$SHEAF" unshare plans --yes </dev/null
         # Nobody loses anything.
         "$SHEAF" share plans; "$SHEAF" unshare plans </dev/null
-        status=0; "$SHEAF" purge plans </dev/null || status=$?; same "$status" 64
-        ls -d plans
+        echo 1 >plans/1; refused "plans with 1 item in it: would be destroyed for good" "$SHEAF" purge plans </dev/null
+        ls plans/1; rm plans/1
+        refused "bytes: would be destroyed for good" "$SHEAF" purge --deleted plans </dev/null
+        "$SHEAF" purge --deleted plans --older-than 1d </dev/null | grep -F "Nothing was destroyed"
+        if on_terminal n "'$SHEAF' retain plans --keep-deleted 2d" >"${LIBRARY%/*}/said"; then exit 1; fi
+        grep -F "Keep deleted items for 2 days instead of 30 days? What is older goes" "${LIBRARY%/*}/said"
+        on_terminal y "'$SHEAF' retain plans --keep-deleted 2d"
         """)
     }
   }
@@ -139,6 +165,9 @@ import Testing
         no invite plans --one-time; no requests block plans bob@example.com; no comment plans Hello; no resolve plans/a
         no notices --clear; no accept "$(url plans)"
         no account add kim@example.com; no account remove bob@example.com; no compact
+        export SHEAF_LIBRARY="$LIBRARY"
+        no account add kim@example.com; no compact; no library set --rapid-saves keep; no notices --clear
+        unset SHEAF_LIBRARY
         no library set --rapid-saves keep; no disconnect; no device add; no device remove x; no sync --pause
         "$SHEAF" account list >/dev/null; "$SHEAF" library show >/dev/null
         same "$(facts)" "$before"

@@ -204,16 +204,30 @@ import Testing
       let around = "as the folders around it and the library say"
       let warning = "What is older goes for good in the next four hours, unless a longer span is set before."
       #expect(
-        try library.sheafSucceeds("retain", folder, "--keep-deleted", "2d").text
+        try library.sheafSucceeds("retain", folder, "--keep-deleted", "2d", "--yes").text
           == "Documents/t keeps deleted items for 2 days.\nDocuments/t keeps versions for 1 year, \(around).\n\(warning)"
       )
       #expect(
-        try library.sheafSucceeds("library", "set", "--library", library.library, "--keep-versions", "3w").text
+        try library.sheafSucceeds("library", "set", "--library", library.library, "--keep-versions", "3w", "--yes").text
           == "Versions are kept for 21 days.\n\(warning)")
       #expect(
         try library.sheafSucceeds("retain", folder, "--default").text
           == "Documents/t keeps deleted items for 30 days, \(around).\nDocuments/t keeps versions for 21 days, \(around)."
       )
+      for shorter in [
+        ["retain", folder, "--keep-versions", "20d"],
+        ["library", "set", "--library", library.library, "--keep-deleted", "9d"],
+      ] {
+        let refused = try SheafProgram.run(shorter, as: library.user)
+        #expect(refused.status == 1 && refused.errorText.contains("instead of"), "\(refused)")
+        #expect(refused.errorText.hasSuffix("nobody can be asked; add --yes"), "\(refused)")
+      }
+      let settings = try library.sheafSucceeds("library", "--library", library.library).text
+      #expect(settings.contains("kept for 30 days") && settings.contains("kept for 21 days"), "\(settings)")
+      // What would be shorter where the folder says nothing itself.
+      try library.sheafSucceeds("retain", folder, "--keep-deleted", "60d")
+      #expect(try library.sheaf("retain", folder, "--default").status == 1)
+      try library.sheafSucceeds("retain", folder, "--default", "--yes")
       let short = try library.sheaf("retain", folder, "--keep-deleted", "5m")
       let reason = "5 minutes: is too short to keep things for; give 1d or more"
       #expect(short.status == 1 && short.errorText.contains(reason), "\(short)")

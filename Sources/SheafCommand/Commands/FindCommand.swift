@@ -77,14 +77,11 @@ struct FindCommand: AsyncParsableCommand {
       let found = try await ProgressLine.during("Searching") { progress in
         try await target.client.find(in: target.address, request, progress: progress)
       }
-      if found.items.isEmpty, text != nil, let settings = try? await target.client.settings(),
-        !settings.searchContents
-      {
-        StandardError.write(
-          "sheaf: nothing found by name; contents are searched after: sheaf library set --search-contents on\n")
-      }
+      if found.items.isEmpty { await tellNothing(target) }
       if output.json {
         try JSON.write(found.items)
+      } else if found.items.isEmpty {
+        return
       } else if deleted || versions {
         try StandardOutput.write(table(found.items).text)
       } else {
@@ -96,6 +93,16 @@ struct FindCommand: AsyncParsableCommand {
         let advice = next > limit ? "--limit \(next) shows more" : "ask for less, with --in, --name, --by or --since"
         StandardError.write("sheaf: there is more: \(advice)\n")
       }
+    }
+  }
+
+  /// Says that nothing was found, on standard error: what is found is what scripts read.
+  private func tellNothing(_ target: ItemTarget) async {
+    if text != nil, let settings = try? await target.client.settings(), !settings.searchContents {
+      StandardError.write(
+        "sheaf: nothing found by name; contents are searched after: sheaf library set --search-contents on\n")
+    } else if !output.json {
+      StandardError.write("sheaf: nothing found\n")
     }
   }
 

@@ -39,8 +39,10 @@ struct LabelVersion: AsyncParsableCommand {
       let former = before.first { $0.number == labelled.number }?.label
       let (begin, when) = former == name ? ("Nothing changed: version", "already") : ("Version", "now")
       let end = former.map { $0 == name ? "" : ", and no longer \"\($0)\"" } ?? ""
+      let moved = before.first { $0.label == name && $0.number != labelled.number }
+      let rest = moved.map { " Version \($0.number) had that label, and is no longer kept for good." } ?? ""
       try StandardOutput.line(
-        "\(begin) \(labelled.number) of \(target.name) is \(when) \"\(name)\"\(end).".escapingControls)
+        "\(begin) \(labelled.number) of \(target.name) is \(when) \"\(name)\"\(end).\(rest)".escapingControls)
     }
   }
 }

@@ -47,8 +47,9 @@ struct LibraryCommand: AsyncParsableCommand {
       discussion: """
         With a public address, links to shared items are https://ADDRESS/s/…; without one they are sheaf:// links. The default \
         account is mounted, and acts, where no account is named: at first the one that was made first. Deleted items are kept for 30 \
-        days and versions for a year, unless this, or `sheaf retain` for a folder, says otherwise. Of versions that a program \
-        saves within a second of each other the first ten stay, the last, and one a minute, unless rapid saves are to be kept.
+        days and versions for a year, unless this, or `sheaf retain` for a folder, says otherwise; before they are kept for a \
+        shorter time, it asks on a terminal, and needs --yes in a script. Of versions that a program saves within a second of each \
+        other the first ten stay, the last, and one a minute, unless rapid saves are to be kept.
 
         With --search-contents on, `sheaf find` looks into texts, too. Their words are kept in a file beside the library, which \
         takes about twice what the texts take, up to 256 MB of them; off removes it.
@@ -89,6 +90,9 @@ struct LibraryCommand: AsyncParsableCommand {
       help: ArgumentHelp("What contents of connected accounts may take here: 20G, none.", valueName: "size|none"))
     var cache: CacheArgument?
 
+    @Flag(help: "Yes, keep things for a shorter time; without that a terminal asks, and a script is refused.")
+    var yes = false
+
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
@@ -111,7 +115,13 @@ struct LibraryCommand: AsyncParsableCommand {
       let isMade = publicAddress != nil && defaultAccount == nil
       let (before, settings) = try await LibraryConnection.with(location, creating: isMade) { connection in
         if connection.isNew { try NewLibrary.announce(at: location, output) }
-        return (try await connection.client.settings(), try await connection.client.change(change))
+        let before = try await connection.client.settings()
+        let spans: [(String, Int64, Int64?)] = [
+          ("deleted items", before.keepDeleted, change.keepDeleted),
+          ("versions", before.keepVersions, change.keepVersions),
+        ]
+        try Retain.confirm(spans, of: location.path, yes: yes)
+        return (before, try await connection.client.change(change))
       }
       if output.json { return try JSON.write(settings) }
       if settings == before { try StandardOutput.line("Nothing changed.") }

@@ -64,10 +64,15 @@ struct Accept: AsyncParsableCommand {
   @OptionGroup var link: LinkOptions
 
   func run() async throws {
-    let (result, hadJoined) = try await link.ask(changing: true) { client, url, account in
+    let (result, isSame) = try await link.ask(changing: true) { client, url, account in
       if let id = TransferCommand.id(url) { return (try await client.acceptTransfer(id, as: account), false) }
-      let path = try await client.inspect(url, as: account).path
-      return (try await client.accept(url, as: account), path != nil)
+      let offer = try await client.inspect(url, as: account)
+      let former = try await client.shares(of: account).ownRequests
+      let result = try await client.accept(url, as: account)
+      guard result.requested, former.contains(where: { $0.title == offer.title && $0.owner == offer.owner }) else {
+        return (result, offer.path != nil)
+      }
+      return (result, try await client.shares(of: account).ownRequests == former)
     }
     if link.output.json { return try JSON.write(result) }
     for warning in result.warnings { StandardError.write("sheaf: beware: \(warning.escapingControls)\n") }
@@ -75,11 +80,13 @@ struct Accept: AsyncParsableCommand {
       guard result.requested else {
         return try StandardOutput.line("Joined. It shows under Shared once it is here.")
       }
-      return try StandardOutput.line("Asked for access. It shows under Shared once the owner approves.")
+      return try StandardOutput.line(
+        (isSame ? "Nothing changed: you asked for access already." : "Asked for access.")
+          + " It shows under Shared once the owner approves.")
     }
     try StandardOutput.line(path.escapingControls)
     // The path alone is what scripts read.
-    if hadJoined { StandardError.write("sheaf: nothing changed: you take part in it already\n") }
+    if isSame { StandardError.write("sheaf: nothing changed: you take part in it already\n") }
   }
 }
 
@@ -118,7 +125,7 @@ struct Invite: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       if revoke {
         try await target.client.revokeOneTimeLinks(target.address)
-        if output.json { return try JSON.write(ItemOutput(path: target.name)) }
+        if output.json { return try JSON.write(ItemOutput(path: target.given)) }
         let name = target.name.escapingControls
         return try StandardOutput.line("No one-time link to \(name) lets anybody in any more.")
       }
@@ -198,7 +205,7 @@ struct Requests: AsyncParsableCommand {
             "\(person.handle) takes part in \(target.name) now, and can \(person.permission.word).".escapingControls)
         }
         guard !output.json else {
-          return try JSON.write(AnswerOutput(path: target.name, handle: request.handle, answer: answer))
+          return try JSON.write(AnswerOutput(path: target.given, handle: request.handle, answer: answer))
         }
         let line = (isSame ? "Nothing changed: " : "") + said(request.handle, target.name)
         try StandardOutput.line(line.escapingControls)

@@ -109,7 +109,7 @@ struct ParticipantCommand: AsyncParsableCommand {
       let handle = try AccountHandle(handle)
       try await ItemTarget.with(path, library, changing: true) { target in
         try await target.client.removeParticipant(target.address, handle)
-        if output.json { return try JSON.write(MemberOutput(path: target.name, handle: handle)) }
+        if output.json { return try JSON.write(MemberOutput(path: target.given, handle: handle)) }
         try StandardOutput.line("\(handle) takes no part in \(target.name) any more.".escapingControls)
       }
     }

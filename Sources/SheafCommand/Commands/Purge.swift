@@ -49,9 +49,6 @@ struct Purge: AsyncParsableCommand {
     if !deleted, olderThan != nil || largerThan != nil {
       throw ValidationError("--older-than and --larger-than go with --deleted.")
     }
-    if !yes, !Question.canBeAsked {
-      throw ValidationError("Purging destroys for good and cannot be undone: confirm it with --yes.")
-    }
   }
 
   func run() async throws {
@@ -68,12 +65,9 @@ struct Purge: AsyncParsableCommand {
           ? try? await target.client.purgeExtent(of: target.address)
           : try await target.client.purgeExtent(of: target.address)
       }
-      if !yes {
-        let others = (extent?.people).flatMap { $0.isEmpty ? nil : " \(Format.people($0)) will lose it." } ?? ""
-        try Question.confirm("Destroy \(what)\(Self.inside(extent)) for good?" + others, about: target.name)
-      }
+      if !yes { try Self.confirm(what + Self.inside(extent), losing: extent?.people ?? [], about: target.name) }
       try await target.client.purge(target.address, version: version)
-      if output.json { return try JSON.write(PurgeOutput(path: target.name, version: version, items: extent?.items)) }
+      if output.json { return try JSON.write(PurgeOutput(path: target.given, version: version, items: extent?.items)) }
       try StandardOutput.line("Destroyed \(what)\(Self.inside(extent)).".escapingControls)
     }
   }
@@ -87,7 +81,7 @@ struct Purge: AsyncParsableCommand {
         }
         if extent.items > 0 {
           let subject = path == nil ? "the trash" : target.name
-          try Question.confirm("Destroy \(Self.items(extent)) for good?", about: subject)
+          try Self.confirm(Self.items(extent), about: subject)
         }
       }
       let destroyed = try await ProgressLine.during("Destroying") {
@@ -95,12 +89,26 @@ struct Purge: AsyncParsableCommand {
       }
       if output.json {
         return try JSON.write(
-          PurgeOutput(path: path.map { _ in target.name }, items: destroyed.items, bytes: destroyed.bytes))
+          PurgeOutput(path: path.map { _ in target.given }, items: destroyed.items, bytes: destroyed.bytes))
       }
       try StandardOutput.line(
         destroyed.items == 0
           ? "Nothing was destroyed: the trash has nothing of that." : "Destroyed \(Self.items(destroyed)).")
     }
+  }
+
+  /// Asks before something is destroyed; in a script that needs `--yes`.
+  private static func confirm(
+    _ what: String, losing people: [AccountHandle] = [], about subject: String
+  ) throws(SheafError) {
+    guard Question.canBeAsked else {
+      let others = people.isEmpty ? "" : ", \(Format.people(people)) would lose it"
+      throw SheafError(
+        .invalid, subject: what, reason: "would be destroyed for good\(others), and nobody can be asked",
+        advice: "add --yes")
+    }
+    let others = people.isEmpty ? "" : " \(Format.people(people)) will lose it."
+    try Question.confirm("Destroy \(what) for good?" + others, about: subject)
   }
 
   /// `58 deleted items of 3.2 MB`.

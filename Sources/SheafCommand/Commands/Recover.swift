@@ -40,7 +40,7 @@ struct Recover: AsyncParsableCommand {
     let words = more < 1 ? "" : isTree ? " with \(Format.count(more, rest)) in it" : " and \(Format.count(more, rest))"
     try StandardOutput.line("Recovered \(first.escapingControls)\(words).")
     if left > 0 {
-      let (verb, place) = (left == 1 ? "is" : "are", String(decoding: path.bytes, as: UTF8.self).shellWord)
+      let (verb, place) = (left == 1 ? "is" : "are", path.bytes.shellWord)
       let items = Format.count(left, "more item")
       try StandardOutput.line("\(items) \(verb) in the trash there; see: sheaf deleted \(place)")
     }

@@ -10,8 +10,8 @@ struct Restore: AsyncParsableCommand {
 
       With --time, a folder becomes what it was: contents, names and places come back, what was deleted since is \
       recovered, and what was made since is deleted and can be recovered. With --by only what one person did since then, \
-      or until another time with --until, is undone, and what was gone on with after that is left alone. The last line \
-      says how to undo it. \
+      or until another time with --until, is undone, and what was gone on with after that is left alone. Before it \
+      begins it says how to undo it. \
       `.versions/@2026-11-17T18-00-00Z/` in the folder shows what it was.
 
       A time is local ('2026-11-17 18:00') or as RFC 3339 has it (2026-11-17T18:00:00Z), and counts to the end of its \
@@ -93,13 +93,16 @@ struct Restore: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: !dryRun) { target in
       func run(dryRun: Bool) async throws -> FolderRestoration {
         let request = FolderRestoreRequest(time: time, by: person, until: until, dryRun: dryRun)
-        return try await ProgressLine.during(dryRun ? "Comparing" : "Restoring") { progress in
-          try await target.client.restoreFolder(target.address, request, progress: progress)
+        return try await ProgressLine.during(dryRun ? "Comparing" : "Restoring") { show in
+          try await target.client.restoreFolder(target.address, request) { progress in
+            if let before = progress.before { tellHowToUndo(target, before) }
+            show(progress)
+          }
         }
       }
-      if dryRun { return try tell(try await run(dryRun: true), target) }
+      if dryRun { return try tell(try await run(dryRun: true), target.name) }
       if !yes { try confirm(try await run(dryRun: true), target.name) }
-      try tell(try await run(dryRun: false), target)
+      try tell(try await run(dryRun: false), target.name)
     }
   }
 
@@ -114,9 +117,15 @@ struct Restore: AsyncParsableCommand {
     try Question.confirm("Restore \(name): \(Self.summary(plan))?", about: name)
   }
 
-  private func tell(_ restoration: FolderRestoration, _ target: ItemTarget) throws {
+  /// Prints it before anything is done, for whoever interrupts that; with `--json` on standard error.
+  private func tellHowToUndo(_ target: ItemTarget, _ before: Timestamp) {
+    let line = "To undo it: sheaf restore \(target.words) --time \(before)".escapingControls
+    // If nobody reads it, the last line fails, too.
+    if output.json { StandardError.write(line + "\n") } else { try? StandardOutput.line(line) }
+  }
+
+  private func tell(_ restoration: FolderRestoration, _ name: String) throws {
     if output.json { return try JSON.write(restoration) }
-    let name = target.name
     for step in restoration.steps where dryRun || step.action == .leave {
       try StandardOutput.line(Self.line(step).escapingControls)
     }
@@ -126,9 +135,6 @@ struct Restore: AsyncParsableCommand {
     }
     let verb = dryRun ? "Would restore" : "Restored"
     try StandardOutput.line("\(verb) \(name) as of \(moment): \(Self.summary(restoration)).".escapingControls)
-    if let before = restoration.before {
-      try StandardOutput.line("Undo it with: sheaf restore \(target.words) --time \(before)".escapingControls)
-    }
   }
 
   /// `move     Documents/a → Documents/b`.

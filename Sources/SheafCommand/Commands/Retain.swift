@@ -8,11 +8,12 @@ struct Retain: AsyncParsableCommand {
     discussion: """
       Without options it shows what holds for PATH. What a folder says counts for all that is below it, but for folders there \
       that say something else; `sheaf library set` says it for the rest. Deleted items are kept for 30 days, versions for a year, \
-      fewer and fewer of them as they get older. Current and labelled versions always stay. Only the owner can say it.
+      fewer and fewer of them as they get older. Current and labelled versions always stay. Only the owner can say it. \
+      Before something is kept for a shorter time, it asks on a terminal, and needs --yes in a script.
 
       Examples:
         sheaf retain ~/Sheaf/Documents/Contracts --keep-deleted 1y --keep-versions 10y
-        sheaf retain ~/Sheaf/Documents/Scratch --keep-deleted 2d --keep-versions 1w
+        sheaf retain ~/Sheaf/Documents/Scratch --keep-deleted 2d --keep-versions 1w --yes
         sheaf retain ~/Sheaf/Documents/Scratch --default      as the folder around it
       """)
 
@@ -28,11 +29,35 @@ struct Retain: AsyncParsableCommand {
   @Flag(name: .customLong("default"), help: "Say nothing any more: the folder around it, or the library, decides.")
   var isDefault = false
 
+  @Flag(help: "Yes, keep it for a shorter time; without that a terminal asks, and a script is refused.")
+  var yes = false
+
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
   /// What a shorter span means.
   static let warning = "What is older goes for good in the next four hours, unless a longer span is set before."
+
+  /// Asks before something is kept for a shorter time than it is now; in a script that needs `--yes`.
+  ///
+  /// - Parameter spans: What is kept, for how long it is, and for how long it is to be; nil where that stays.
+  static func confirm(
+    _ spans: [(String, Int64, Int64?)], of subject: String, yes: Bool
+  ) throws(SheafError) {
+    let shorter = spans.compactMap { what, before, after -> String? in
+      // What is too short is refused, and nobody is asked about it.
+      guard let after, after < before, after >= RetentionChange.shortestSpan else { return nil }
+      return "\(what) for \(Format.span(after)) instead of \(Format.span(before))"
+    }
+    guard !yes, !shorter.isEmpty else { return }
+    let change = shorter.joined(separator: ", ")
+    guard Question.canBeAsked else {
+      throw SheafError(
+        .invalid, subject: subject, reason: "would keep \(change), what is older would go, and nobody can be asked",
+        advice: "add --yes")
+    }
+    try Question.confirm("Keep \(change)? \(warning)", about: subject)
+  }
 
   func validate() throws {
     if isDefault, keepDeleted != nil || keepVersions != nil {
@@ -47,6 +72,11 @@ struct Retain: AsyncParsableCommand {
     let (before, retention, isConnected) = try await ItemTarget.with(path, library, changing: changes) { target in
       let client = target.client
       let before = try await client.retention(of: target.address)
+      let spans: [(String, Int64, Int64?)] = [
+        ("deleted items", before.keepDeleted, keepDeleted?.seconds ?? (isDefault ? before.aroundKeepDeleted : nil)),
+        ("versions", before.keepVersions, keepVersions?.seconds ?? (isDefault ? before.aroundKeepVersions : nil)),
+      ]
+      try Self.confirm(spans, of: before.path, yes: yes)
       let retention = changes ? try await client.retain(target.address, change) : before
       // A user to whom root gave a mount may not ask either of these.
       var account = target.address.account

@@ -28,15 +28,16 @@ struct SendCopy: AsyncParsableCommand {
 
   func run() async throws {
     try await ItemTarget.with(path, library) { target in
-      let source = target.address.path ?? []
-      let destination = try CopyDestination(destination.bytes, named: SystemPath.split(source).name)
       let item = try await target.client.status(of: target.address)
+      // An id is no name for a copy.
+      let source = target.address.itemID == nil ? target.address.path ?? [] : Array(item.path.utf8)
+      let destination = try CopyDestination(destination.bytes, named: SystemPath.split(source).name)
       if item.kind == "folder" { try await Self.checkOutside(destination, of: item.id, target) }
       let facts = CopyFacts(mode: item.mode, mtime: item.mtime)
       let leftOut = try await copy(target.client, target.address, kind: item.kind, facts, to: CopyPlace(destination))
       let path = withExtendedLifetime(destination) { destination.path }
       guard let first = leftOut.first else {
-        if output.json { return try JSON.write(CopyOutput(path: target.name, destination: path.readable)) }
+        if output.json { return try JSON.write(CopyOutput(path: target.given, destination: path.readable)) }
         return try StandardOutput.line("Copied \(target.name) to \(path.readable).".escapingControls)
       }
       let others = leftOut.count > 1 ? " (and \(Format.count(leftOut.count - 1, "other")))" : ""
@@ -121,10 +122,12 @@ struct SendCopy: AsyncParsableCommand {
     defer { if current >= 0 { close(current) } }
 
     func enter(_ item: ItemAddress, _ facts: CopyFacts, _ place: CopyPlace) async throws {
+      // Before anything is made for a folder that cannot be read.
+      let children = try await client.children(of: item)
       let made = try place.makeFolder()
       if current >= 0 { close(current) }
       current = made
-      folders.append(try CopiedFolder(made, place, item, facts, try await client.children(of: item)))
+      folders.append(try CopiedFolder(made, place, item, facts, children))
     }
 
     func leave(_ folder: CopiedFolder) throws {

@@ -71,6 +71,7 @@ struct ShareCommand: AsyncParsableCommand {
       try StandardOutput.line(share.summary.escapingControls + ".")
       if let end = share.expires { try StandardOutput.line(Format.linkEnd(end) + ".") }
       if share == before { try StandardOutput.line("Nothing changed.") }
+      await Status.warn(ofIgnored: target)
     }
   }
 
@@ -162,7 +163,7 @@ struct Unshare: AsyncParsableCommand {
           about: target.name)
       }
       try await target.client.unshare(target.address)
-      if output.json { return try JSON.write(UnshareOutput(path: target.name, participants: people)) }
+      if output.json { return try JSON.write(UnshareOutput(path: target.given, participants: people)) }
       let lost = people.isEmpty ? "nobody else took part" : "\(Format.people(people)) lost access"
       try StandardOutput.line("Stopped sharing \(target.name); \(lost).".escapingControls)
     }
@@ -191,7 +192,7 @@ struct Leave: AsyncParsableCommand {
     if let url = String(validating: path.bytes, as: UTF8.self), url.contains("://") { return try await decline(url) }
     try await ItemTarget.with(path, library, changing: true) { target in
       try await target.client.leave(target.address)
-      if output.json { return try JSON.write(LeaveOutput(path: target.name, declined: nil, title: nil)) }
+      if output.json { return try JSON.write(LeaveOutput(path: target.given, declined: nil, title: nil)) }
       try StandardOutput.line("Left \(target.name); nothing of it was deleted.".escapingControls)
     }
   }
@@ -232,7 +233,7 @@ struct Resolve: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       let former = try await target.client.status(of: target.address).conflict
       try await target.client.resolve(target.address)
-      if output.json { return try JSON.write(ResolveOutput(path: target.name, conflict: former)) }
+      if output.json { return try JSON.write(ResolveOutput(path: target.given, conflict: former)) }
       let said =
         former.map { "Dismissed the conflict of \(target.name) with version \($0)" }
         ?? "Nothing changed: \(target.name) has no conflict"

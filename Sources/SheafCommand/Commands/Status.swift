@@ -24,7 +24,7 @@ struct Status: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let mounted = try path.flatMap { try Self.library(mountedAt: $0) }
+    let mounted = try path.flatMap { try Self.mount(at: $0) }
     if let path, mounted == nil {
       return try await ItemTarget.with(path, library) { target in
         if let others = try await Self.shared(target) {
@@ -35,19 +35,26 @@ struct Status: AsyncParsableCommand {
         try StandardOutput.write(Self.text(status, offered: try await Self.offered(status, target)))
       }
     }
-    let location = try mounted ?? LibraryChoice.location(named: library.file)
+    let location = try mounted?.location ?? LibraryChoice.location(named: library.file)
     let report = try await LibraryConnection.with(location) { connection in
       let status = try await connection.client.status()
       return LibraryReport(
         status: status, isRunning: !connection.isOwn, isSameProgram: RunningProgram.isOwn(of: status.pid),
-        you: await Self.actor(connection.client, status))
+        you: await Self.actor(connection.client, status, mounted?.entry))
     }
     try output.json ? JSON.write(report) : StandardOutput.write(report.text)
   }
 
   /// Who acts where commands name no account, and why.
-  private static func actor(_ client: SheafClient, _ status: LibraryStatus) async -> String? {
-    if let here = try? SystemPath.workingDirectory(), let entry = try? MountTable.current().entry(containing: here),
+  ///
+  /// - Parameter named: The mount whose mount point was given; otherwise the one counts in which the command runs.
+  private static func actor(
+    _ client: SheafClient, _ status: LibraryStatus, _ named: MountTable.Entry?
+  ) async -> String? {
+    func here() -> MountTable.Entry? {
+      (try? SystemPath.workingDirectory()).flatMap { try? MountTable.current().entry(containing: $0) }
+    }
+    if let entry = named ?? here(),
       let mount = status.mounts.first(where: { $0.mountpoint == entry.mountpoint.readable })
     {
       return "\(mount.account), whose mount this is"
@@ -56,12 +63,12 @@ struct Status: AsyncParsableCommand {
     return (try? await client.settings().defaultAccount).map { "\($0), the default account" }
   }
 
-  /// The library that is mounted at a path; nil if that is no mount point of one.
-  private static func library(mountedAt path: PathArgument) throws -> LibraryLocation? {
+  /// The library that is mounted at a path, and its mount there; nil if that is no mount point of one.
+  private static func mount(at path: PathArgument) throws -> (location: LibraryLocation, entry: MountTable.Entry)? {
     guard let place = try? Mountpoint(given: path, user: nil),
       let entry = try MountTable.current().entry(at: Array(place.path.utf8)), entry.isSheaf
     else { return nil }
-    return LibraryLocation(path: entry.source.readable)
+    return (LibraryLocation(path: entry.source.readable), entry)
   }
 
   /// The shares of others that the account joined, if the target is `Shared` or `Shared/OWNER`; nil for anything else.
@@ -72,6 +79,16 @@ struct Status: AsyncParsableCommand {
     let others = try await target.client.shares(of: target.address.account).fromOthers(owner: owner)
     // An owner who does not exist, or shares nothing, has no folder there.
     return owner == nil || !others.isEmpty ? others : nil
+  }
+
+  /// What it means for an item.
+  private static let ignored = "by a .sheafignore or by default: no versions, no events, and deleting it is final"
+
+  /// Warns whoever shares an ignored item, or offers it, of what that means.
+  static func warn(ofIgnored target: ItemTarget) async {
+    // Who may share it may see it; what was done is done.
+    guard let status = try? await target.client.status(of: target.address), status.ignored else { return }
+    StandardError.write("sheaf: beware: it is ignored, \(ignored)\n")
   }
 
   /// To whom the owner offers an item; nil where nobody is offered it.
@@ -88,7 +105,7 @@ struct Status: AsyncParsableCommand {
   private static func text(_ status: ItemStatus, offered: String?) -> String {
     var facts = [("Path", status.path), ("Kind", status.kind), ("Owner", status.owner.description)]
     if status.ignored {
-      facts.append(("Ignored", "by a .sheafignore or by default: no versions, no events, and deleting it is final"))
+      facts.append(("Ignored", ignored))
     } else if let version = status.version {
       facts.append(("Version", version == 0 ? "none yet" : "\(version)"))
       facts.append(("State", status.state == "edited" ? "edited, and not autosaved yet" : status.state))
@@ -135,11 +152,13 @@ struct Status: AsyncParsableCommand {
 
   /// A change in a word for people.
   private static func action(_ change: LatestChange) -> String {
-    switch EventType(rawValue: change.type) {
+    let whom = change.participant ?? "someone"
+    let isAboutActor = whom == change.actor.description
+    return switch EventType(rawValue: change.type) {
     case .edit: "edited"
     case .comment: "commented"
-    case .memberAdded: "someone joined"
-    case .memberRemoved: "someone left"
+    case .memberAdded: isAboutActor ? "joined" : "added \(whom)"
+    case .memberRemoved: isAboutActor ? "left" : "removed \(whom)"
     case .accessRequested: "asked for access"
     case .accessDeclined: "declined a request"
     case .mention: "mentioned someone"

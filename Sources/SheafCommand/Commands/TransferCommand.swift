@@ -66,6 +66,7 @@ struct TransferCommand: AsyncParsableCommand {
       for other in former where other.id == offer.id && other.recipient != handle {
         try StandardOutput.line("It is no longer offered to \(other.recipient).")
       }
+      await Status.warn(ofIgnored: target)
     }
   }
 
@@ -84,11 +85,14 @@ struct TransferCommand: AsyncParsableCommand {
       throw SheafError(
         .invalid, subject: text.printable, reason: "names no offer", advice: "give the id that `sheaf transfer` shows")
     }
-    try await ItemTarget.with(optional: nil, library, changing: true) {
-      try await $0.client.declineTransfer(id, as: $0.address.account)
+    let offer = try await ItemTarget.with(optional: nil, library, changing: true) { target in
+      let account = target.address.account
+      let offer = try await target.client.transfers(of: account).toMe.first { $0.id == id }
+      try await target.client.declineTransfer(id, as: account)
+      return offer
     }
     if output.json { return try JSON.write(TransferOutput(offers: .none)) }
-    try StandardOutput.line("Declined \(text.escapingControls).")
+    try StandardOutput.line("Declined \((offer?.name ?? text).escapingControls).")
   }
 }
 

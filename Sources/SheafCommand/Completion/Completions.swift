@@ -95,9 +95,16 @@ enum Completions {
         Glibc._exit(0)
       }
       defer { watch.cancel() }
-      return typed.fitting(await asked.value)
+      let fitting = typed.fitting(await asked.value)
+      return isForBash ? fitting.map(quoted) : fitting
     }
   }
+
+  private static var isForBash: Bool { CompletionShell.requesting == .bash }
+
+  /// A word that bash takes as it is. It expands what is offered to it like a command line, and would run commands that
+  /// somebody put into the name of a file.
+  private static func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
 
   private static func deleted(_ line: CommandLineWords, _ typed: TypedWord) async throws -> [String] {
     let folder = typed.folder.isEmpty ? "." : typed.folder
@@ -115,7 +122,15 @@ enum Completions {
         try await target.client.deletedTrees(target.address, limit: deletedLimit).trees.map(\.item.path)
       }
     }
-    return (found ?? []) + names(in: typed.folder) { $0 }.map { $0 + "/" }
+    var ids: [String] = []
+    if typed.mayBeID {
+      ids = try await line.with { target in
+        try await target.client.deletedTrees(target.address, limit: deletedLimit).trees.map { "id:\($0.item.id)" }
+      }
+    }
+    // bash marks folders itself.
+    let mark = isForBash ? "" : "/"
+    return (found ?? []) + ids + names(in: typed.folder) { $0 }.map { $0 + mark }
   }
 
   /// Paths of the names in a folder of the machine, as they are typed; hidden ones are left out.
@@ -241,16 +256,24 @@ struct TypedWord: Sendable {
   /// The folder of a path that is being typed, with its `/`.
   var folder: String { word.lastIndex(of: "/").map { String(word[...$0]) } ?? "" }
 
-  /// Those that go on as the word begins, each once.
+  /// Whether an id, which names items that have no name to type, may be meant.
+  var mayBeID: Bool { word.hasPrefix("id") }
+
+  /// Those that go on as the word begins, each once. What has control characters, which would end it, or bytes that are
+  /// no UTF-8 is left out: no command would take it.
   func fitting(_ offered: [String]) -> [String] {
     var known: Set<String> = []
-    return offered.filter { $0.hasPrefix(word) && known.insert($0).inserted }
+    return offered.filter {
+      $0.hasPrefix(word) && $0.escapingControls == $0 && !$0.unicodeScalars.contains("\u{FFFD}")
+        && known.insert($0).inserted
+    }
   }
 }
 
 extension Sheaf {
-  /// The completion script of bash, whose words end at `@` unless it is told otherwise: handles are words.
+  /// The completion script of bash, whose words end at `@` and `:` unless it is told otherwise: handles and ids are
+  /// words.
   static var bashCompletionScript: String {
-    completionScript(for: .bash) + "\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n"
+    completionScript(for: .bash) + "\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//[@:]/}\n"
   }
 }

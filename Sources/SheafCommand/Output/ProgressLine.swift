@@ -10,9 +10,9 @@ final class ProgressLine {
 
   func show(_ progress: Progress) { show(Self.text(progress)) }
 
-  /// How far work is: a part of all, or how much is done where nobody knows how much there is.
+  /// How far work is: a part of all, or how many items are done where nobody knows how many there are.
   static func text(_ progress: Progress) -> String {
-    guard progress.total > 0 else { return "\(max(0, progress.done))" }
+    guard progress.total > 0 else { return Format.count(Int(max(0, progress.done)), "item") }
     return "\(Int(min(1, max(0, Double(progress.done) / Double(progress.total))) * 100)) %"
   }
 

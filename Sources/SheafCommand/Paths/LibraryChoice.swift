@@ -9,13 +9,19 @@ enum LibraryChoice {
   /// otherwise the person's own.
   ///
   /// - Parameters:
-  ///   - changing: Whether the command changes the library, which it does not through a mount that is read-only.
+  ///   - changing: Whether the command changes the library, which it does not in a mount of it that is read-only.
   ///   - environment: The value of a variable; an empty one counts as absent.
   /// - Throws: ``SheafError``: `notFound` if a library is named in a folder that does not exist. Sheaf does not make
   ///   the folder: it may be on a disk that is not mounted. `readOnly`.
   static func location(
     named file: String?, changing: Bool = false, environment: (String) -> String? = Environment.value
   ) throws(SheafError) -> LibraryLocation {
+    let here = (try? SystemPath.workingDirectory()).flatMap { try? MountTable.current().entry(containing: $0) }
+    let mount = here.flatMap { $0.isSheaf ? $0 : nil }
+    func refuseReadOnly(_ location: LibraryLocation) throws(SheafError) {
+      guard changing, let mount, mount.isReadOnly, mount.source.readable == location.path else { return }
+      throw readOnly(mount.mountpoint.readable)
+    }
     if let path = file ?? environment("SHEAF_LIBRARY") {
       let location = try location(path: path)
       let folder = SystemPath.split(Array(location.path.utf8)).parent.readable
@@ -24,13 +30,13 @@ enum LibraryChoice {
           .notFound, subject: folder, reason: "the folder of the library does not exist",
           advice: "mount the disk that it is on; for a new library make it: mkdir -p \(folder)")
       }
+      try refuseReadOnly(location)
       return location
     }
-    if let here = try? SystemPath.workingDirectory(), let mount = try? MountTable.current().entry(containing: here),
-      mount.isSheaf
-    {
-      if changing, mount.isReadOnly { throw readOnly(mount.mountpoint.readable) }
-      return try location(path: mount.source.readable)
+    if let mount {
+      let location = try location(path: mount.source.readable)
+      try refuseReadOnly(location)
+      return location
     }
     let own = try LibraryLocation.ownPath(data: environment("XDG_DATA_HOME"), home: try home(environment))
     return try location(path: own)
@@ -70,7 +76,12 @@ enum LibraryChoice {
     }
     let absolute = try SystemPath.absolute(given)
     guard !SystemPath.split(absolute).name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
-    return LibraryLocation(path: try SystemPath.trusted(absolute).readable)
+    let resolved = try SystemPath.trusted(absolute).readable
+    var status = stat()
+    guard lstat(resolved, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+      throw SheafError(.isDirectory, subject: path.printable, advice: "name the file of a library, such as one in it")
+    }
+    return LibraryLocation(path: resolved)
   }
 }
 

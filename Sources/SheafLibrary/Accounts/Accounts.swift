@@ -85,7 +85,7 @@ extension Library {
     guard try !read({ try $0.ownsDocuments(account) }) else {
       throw SheafError(
         .notEmpty, subject: "account \(handle)", reason: "owns documents or deleted documents",
-        advice: "delete them and `sheaf purge` what was deleted first")
+        advice: "give them to somebody first: sheaf transfer; or delete them, and `sheaf purge` what was deleted")
     }
     let root = try inode(account.documents)
     if let item = root.row.item, let share = shares.active(item) {

@@ -28,7 +28,7 @@ extension Library {
     } catch let error as SheafError where error.kind == .notFound {
       throw SheafError(
         .notFound, subject: "\(path)", reason: "is not to be seen as it was at \(time.secondsText)",
-        advice: "give a time since it was made, or since it was shared with you")
+        advice: "give a time since it was made, or since it was shared with you", times: [time])
     }
     let plan =
       try person.map {
@@ -46,6 +46,8 @@ extension Library {
     // A folder that is not empty yet is deleted once all else is done.
     var waiting: [FolderRestorePlan.Action] = []
     let total = Int64(plan.actions.count)
+    // Whoever interrupts it can undo what was done until then.
+    if total > 0 { progress(SheafModel.Progress(done: 0, total: total, before: before)) }
     for (index, action) in plan.actions.enumerated() {
       do {
         steps += try carryOut(action, plan.leaving, top, path, caller)
@@ -79,7 +81,8 @@ extension Library {
     let now = clock()
     guard request.time.seconds <= now.seconds else {
       throw SheafError(
-        .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed")
+        .invalid, subject: request.time.secondsText, reason: "is yet to come", advice: "give a time that has passed",
+        times: [request.time])
     }
     if let until = request.until {
       guard request.by != nil else {
@@ -89,7 +92,7 @@ extension Library {
       guard until > request.time else {
         throw SheafError(
           .invalid, subject: until.secondsText, reason: "is not after \(request.time.secondsText)",
-          advice: "give the beginning of the span first, and then its end")
+          advice: "give the beginning of the span first, and then its end", times: [until, request.time])
       }
     }
     let caller = try account(path.account).id

@@ -57,12 +57,14 @@ extension Library {
     try read { transaction in
       var policy = try RetentionPolicy(transaction)
       let spans = try policy.spans(in: folder.ino, transaction)
+      let around = try policy.spans(in: folder.row.parent, transaction)
       func own(_ key: String) throws -> Int64? {
         try folder.row.item.flatMap { try transaction.numberSetting("\(key).\($0)") }
       }
       return Retention(
         path: "\(path)", keepDeleted: spans.deleted, keepVersions: spans.versions,
-        ownKeepDeleted: try own(RetentionPolicy.deletedKey), ownKeepVersions: try own(RetentionPolicy.versionsKey))
+        ownKeepDeleted: try own(RetentionPolicy.deletedKey), ownKeepVersions: try own(RetentionPolicy.versionsKey),
+        aroundKeepDeleted: around.deleted, aroundKeepVersions: around.versions)
     }
   }
 }

@@ -207,7 +207,7 @@ extension Library {
 
   private static func notConnected(_ path: ItemPath) -> SheafError {
     SheafError(
-      .invalid, subject: "\(path)", reason: "is in no account that a hub knows: everything of it is here",
+      .invalid, subject: "\(path)", reason: "is in no account that is connected to a hub, and all here",
       advice: "connect the account: sheaf connect LINK")
   }
 

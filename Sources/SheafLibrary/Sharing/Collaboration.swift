@@ -73,7 +73,7 @@ extension Library {
           changes.append(
             LatestChange(
               time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name,
-              recovered: event.isRecovery))
+              recovered: event.isRecovery, participant: event.data.participant?.handle))
         }
         border = oldest.number
       }

@@ -239,7 +239,7 @@ extension Library {
   private static func hasEnded(at end: Timestamp) -> SheafError {
     SheafError(
       .notFound, subject: "the link", reason: "was good until \(end.secondsText)",
-      advice: "ask whoever gave it to you for an invitation")
+      advice: "ask whoever gave it to you for an invitation", times: [end])
   }
 
   private static let declined = SheafError(

@@ -47,7 +47,7 @@ extension Library {
     identity.becomesKnown(inode.ino)
     guard inode.isRegular, let item = try item(of: inode) else {
       throw SheafError(
-        .invalid, subject: "\(path)", reason: "is not a document", advice: "only regular files have versions")
+        .invalid, subject: "\(path)", reason: "is not a document", advice: "only documents have versions")
     }
     return (inode, item)
   }
@@ -81,7 +81,8 @@ extension Library {
       return (try inode(entry.ino), components.dropFirst(3))
     case Array("Shared".utf8):
       throw SheafError(
-        .invalid, subject: "\(path)", reason: "is a folder that Sheaf makes up", advice: "name an item in it")
+        .invalid, subject: "\(path)", reason: "is no item, but a list of what others share",
+        advice: "name an item in it")
     default:
       throw SheafError(.notFound, subject: "\(path)", advice: "paths begin with Documents/ or Shared/")
     }
@@ -98,7 +99,7 @@ extension Library {
     // What was deleted from a share before it came to this machine is in the trash of its owner's machines.
     let isElsewhere = try read { try $0.replica(root.row.owner)?.share != nil }
     let missing = SheafError(
-      .notFound, subject: "\(path)", reason: "was not deleted, or not lately",
+      .notFound, subject: "\(path)", reason: "is not among the deleted",
       advice: isElsewhere
         ? "\(try handle(root.row.owner)) can recover what was deleted before it came to this machine"
         : "`sheaf deleted` shows what can be recovered")

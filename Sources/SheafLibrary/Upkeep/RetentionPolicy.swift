@@ -24,18 +24,16 @@ struct RetentionPolicy {
     var versions: Int64?
   }
 
-  /// The shortest span that can be asked for: a clock is not checked more closely than that.
-  static let shortestSpan: Int64 = 86_400
-
   /// - Throws: `invalid` for a span that is too short or too long.
   static func check(_ span: Int64?) throws {
-    guard let span, !(shortestSpan...TrashSelection.longestSpan).contains(span) else { return }
+    let shortest = RetentionChange.shortestSpan
+    guard let span, !(shortest...TrashSelection.longestSpan).contains(span) else { return }
     let units: [(Int64, String)] = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")]
     let (seconds, unit) = units.first { span % $0.0 == 0 } ?? (1, "second")
     let count = span / seconds
     throw SheafError(
       .invalid, subject: "\(count) \(unit)\(count == 1 ? "" : "s")",
-      reason: span < shortestSpan ? "is too short to keep things for" : "is too long to keep things for",
+      reason: span < shortest ? "is too short to keep things for" : "is too long to keep things for",
       advice: "give 1d or more: a clock that is a little wrong must not take what was just deleted")
   }
 

@@ -88,7 +88,7 @@ package struct SidecarConfiguration: Sendable, Equatable {
   package func check() throws(SheafError) {
     guard !sinks.isEmpty || servesAccounts else {
       throw SheafError(
-        .invalid, subject: "sheaf-sidecar", reason: "has nowhere to deliver to",
+        .invalid, reason: "has nowhere to deliver to",
         advice: "name a sink: --webhook URL, --stdout, --desktop, --exec COMMAND, --account-webhooks or --config FILE")
     }
     if isOfHub { try checkHub() }
