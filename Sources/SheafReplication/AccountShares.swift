@@ -223,12 +223,20 @@ final class AccountShares: Sendable {
     let duties = try await call { library, number in try library.shareDuties(of: number) }
     for share in duties.ended { try await end(share) }
     for share in duties.followed { try await follow(share) }
+    var isSending = false
+    for share in duties.ownedHere {
+      // What was saved in it goes to the hub first.
+      try await follow(share)
+      if try await isSent(share.share) { try await end(share) } else { isSending = true }
+    }
     let suspended = state.withLock { $0.suspended }
     let waiting = try await call { library, number in try library.showShares(of: number, except: suspended) }
-    state.withLock { ($0.isShown, $0.isLeaving) = (waiting == 0 && duties.left.isEmpty, !duties.left.isEmpty) }
+    state.withLock { state in
+      state.isShown = waiting == 0 && duties.left.isEmpty && !isSending
+      state.isLeaving = !duties.left.isEmpty
+    }
     wakeEngines()
     answer(upTo: asked)
-    var isSending = false
     for share in duties.left {
       if try await isSent(share) == false {
         isSending = true
@@ -365,6 +373,12 @@ final class AccountShares: Sendable {
   }
 
   // MARK: - Being asked
+
+  /// Has the account's shares looked at, since another account of the library was connected or is no more.
+  func noteOtherAccounts() {
+    state.withLock { $0.isShown = false }
+    signal.raise()
+  }
 
   /// Reads the inbox now, and shows what it says.
   func refresh() async throws {

@@ -321,8 +321,14 @@ package final class LibraryConnections: ConnectionController {
     let key = try self.key(account, zone)
     try devices().keep(as: key)
     if let former, former.isOriginal, former.id != device.id { try devices().key(of: zone, device: former.id).remove() }
-    try begin(account, key)
-    return try await status(of: self.shares(of: device.handle))
+    let shares = try begin(account, key)
+    noteOtherAccounts(than: account)
+    return try await status(of: shares)
+  }
+
+  /// Has the shares of the library's other accounts looked at: their owner may be connected here by now, or no more.
+  private func noteOtherAccounts(than account: Int64) {
+    for other in running.withLock({ $0.filter { $0.key != account }.map(\.value.shares) }) { other.noteOtherAccounts() }
   }
 
   /// Ends what goes on for an account.
@@ -356,6 +362,7 @@ package final class LibraryConnections: ConnectionController {
     try library.disconnect(account)
     // The file that this one is a copy of may be the device still.
     if device?.isOriginal ?? true { try key?.remove() }
+    noteOtherAccounts(than: account)
     return try await removeAbsent(of: account)
   }
 

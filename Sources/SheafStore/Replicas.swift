@@ -154,6 +154,13 @@ extension StoreTransaction {
       decode: ReplicaRow.init)
   }
 
+  /// Whether an account was connected to a hub last, and is no more.
+  package func wasConnected(_ account: Int64, to hub: String) throws -> Bool {
+    try first(
+      "SELECT 1 FROM replicas WHERE account = ? AND reader IS NULL AND hub = ?", account, Self.formerPrefix + hub
+    ) { _ in true } ?? false
+  }
+
   /// Ends an account's replica, and keeps what it and the hub agreed on, and what the hub told since.
   package func keepFormerReplica(_ account: Int64) throws {
     for table in [

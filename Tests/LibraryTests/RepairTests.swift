@@ -288,7 +288,6 @@ struct RepairTests {
       "UPDATE versions SET item = ? WHERE (item, number) = (SELECT item, number FROM versions LIMIT 1)",
       "UPDATE versions SET number = ? WHERE (item, number) = (SELECT item, number FROM versions LIMIT 1)",
       "UPDATE chunks SET id = ? WHERE id = (SELECT max(id) FROM chunks)",
-      "UPDATE packs SET id = ? WHERE id = (SELECT max(id) FROM packs)",
       "UPDATE events SET sequence = ? WHERE sequence = (SELECT max(sequence) FROM events)",
       """
       UPDATE past_names SET parent = ?

@@ -138,7 +138,15 @@ extension Library: SharedReplicaInterface {
       for invited in joined where invited.account == account {
         let (entry, hub) = (invited.entry, invited.hub)
         let owner = try AccountHandle(entry.owner)
-        if try connectedAccount(owner, at: hub) != nil { continue }
+        if try connectedAccount(owner, at: hub) != nil {
+          let row = try read { try $0.replicas() }.first {
+            $0.reader == account && $0.zone == entry.share.bytes && $0.hub == hub
+          }
+          if let row { duties.ownedHere.append(FollowedShare(share: entry.share, account: row.account)) }
+          continue
+        }
+        // Its documents are here with the same ids, from when its owner was connected here.
+        if try isKept(owner, of: hub) { continue }
         let person = try self.account(of: entry.owner, called: entry.offer?.ownerName, at: hub)
         let number = try self.account(ofShare: entry.share, by: person, at: hub)
         if let known = try read({ try $0.replica(number) }) {
@@ -185,6 +193,12 @@ extension Library: SharedReplicaInterface {
     let final = handed
     try makeChange(.replica) { try $0.rows.update(final) }
     return true
+  }
+
+  /// Whether the documents of a person are here that were kept when the person was disconnected from a hub.
+  private func isKept(_ owner: AccountHandle, of hub: String) throws -> Bool {
+    guard let account = accountTable.present(owner), account.elsewhere == nil else { return false }
+    return try read { try $0.wasConnected(account.id, to: hub) }
   }
 
   /// The account that has what is shared; nil where nothing of it is here yet.
@@ -238,7 +252,11 @@ extension Library: SharedReplicaInterface {
         let entry: InboxEntry = try ReplicaJSON.decode(row.entry)
         guard entry.acceptance == .accepted, let text = row.state, !suspended.contains(entry.share) else { continue }
         let state: ShareState = try ReplicaJSON.decode(text)
-        guard let number = try holder(of: entry, account, entry.hub ?? replica.hub ?? "") else { return false }
+        let hub = entry.hub ?? replica.hub ?? ""
+        guard let number = try holder(of: entry, account, hub) else {
+          if try isKept(AccountHandle(entry.owner), of: hub) { continue }
+          return false
+        }
         if number != account, accountTable[number]?.elsewhere == nil { continue }
         if let (_, item) = try sharedItem(state.item, of: number) {
           guard shares[item.id]?.row.isActive ?? false else { return false }
@@ -255,7 +273,9 @@ extension Library: SharedReplicaInterface {
 
   /// - Returns: false if the shared item is not here yet.
   private func show(_ state: ShareState, _ entry: InboxEntry, _ account: Int64, _ hub: String) throws -> Bool {
-    guard let number = try holder(of: entry, account, hub) else { return false }
+    guard let number = try holder(of: entry, account, hub) else {
+      return try isKept(AccountHandle(entry.owner), of: hub)
+    }
     // Its owner's replica shows it.
     if number != account, accountTable[number]?.elsewhere == nil { return true }
     guard let found = try sharedItem(state.item, of: number) else {

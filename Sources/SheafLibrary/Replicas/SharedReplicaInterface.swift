@@ -14,6 +14,8 @@ package struct ShareDuties: Hashable, Sendable {
   package var followed: [FollowedShare] = []
   /// Shares of others that nobody here takes part in any more.
   package var ended: [FollowedShare] = []
+  /// Shares that are followed, and whose owner is connected here by now: the library has them as the owner's.
+  package var ownedHere: [FollowedShare] = []
   /// Shares that the account left here, of which the hub is to be told.
   package var left: [WireID] = []
   /// Whether there are such whose departure may still be undone.

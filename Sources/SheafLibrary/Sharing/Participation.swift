@@ -349,13 +349,11 @@ extension Library {
 
   /// The share whose item is at `path`, or in which that lies.
   ///
-  /// - Parameter advice: What to do where nothing is; to share it if nil.
   /// - Throws: `notFound` where nothing is shared there.
-  func sharedItem(_ path: ItemPath, advice: String? = nil) throws -> (share: ShareBook.Entry, inode: Inode) {
+  func sharedItem(_ path: ItemPath) throws -> (share: ShareBook.Entry, inode: Inode) {
     guard let share = try share(of: resolve(path)), let inode = try sharedInode(share.row.item) else {
       throw SheafError(
-        .notFound, subject: "\(path)", reason: "is not shared",
-        advice: advice ?? "share it with: sheaf share \(path.shellWord)")
+        .notFound, subject: "\(path)", reason: "is not shared", advice: "share it with: sheaf share \(path.shellWord)")
     }
     return (share, inode)
   }

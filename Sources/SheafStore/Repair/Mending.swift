@@ -131,13 +131,14 @@ struct Mending {
       "UPDATE items SET version = 0, last_version = 0 WHERE last_version NOT BETWEEN 0 AND \(highest) OR version < 0",
       telling: "documents, which have lost the number of their current version, and show the latest one now")
     let isForeign = """
-      key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo', 'change')
+      key IN ('itemsBefore', 'chunksPacked', 'chunksCompressed', 'eventsBefore', 'eventsTo')
         AND (typeof(value) <> 'integer' OR value NOT BETWEEN 0 AND \(highest))
       """
     note(
       try rows.all("SELECT key FROM settings WHERE \(isForeign)") { try $0[0] as String },
       "is a setting that had a number that no library reaches, and is not set")
-    try connection.execute("DELETE FROM settings WHERE \(isForeign)")
+    // Of the record of changes, which does not come along, the library keeps no sign.
+    try connection.execute("DELETE FROM settings WHERE key = 'change' OR \(isForeign)")
     try connection.execute("UPDATE OR IGNORE accounts SET documents = -id WHERE documents NOT \(isReached)")
   }
 

@@ -127,7 +127,10 @@ import Testing
   /// The last save is not at the hub when the deletion is.
   @Test func whatBobSavedAndDeletedAtOnceComesBackWhoeverBringsItBack() throws {
     try story { people in
-      _ = try bob(people, "sh -c 'echo new > doc'; rm doc; sh -c 'echo newer > folder/b'; mv folder/b '\(people.bob.library.documents)/mine'")
+      _ = try bob(
+        people,
+        "sh -c 'echo new > doc'; rm doc; sh -c 'echo newer > folder/b'; mv folder/b '\(people.bob.library.documents)/mine'"
+      )
       try people.settle()
       #expect(try people.bob.shell("ls") == "mine")
       #expect(try bob(people, "cat .deleted/doc folder/.deleted/b") == "new\nnewer")
