@@ -100,9 +100,11 @@ extension DeviceClient {
   }
 
   /// Gives a version a label, taking it from the one that has it.
-  package func label(_ version: WireID, of item: WireID, as label: String) async throws {
+  package func label(
+    _ version: WireID, of item: WireID, as label: String, in scope: HubScope = .own
+  ) async throws {
     try await perform(
-      try HubRequest(.PUT, SentLabel(label: label), to: "/v1/items/\(item)/versions/\(version)/label"))
+      try HubRequest(.PUT, SentLabel(label: label), to: "\(scope.path)/items/\(item)/versions/\(version)/label"))
   }
 
   /// Comments on an item. If no answer came, the same may be asked again: the hub does it once.

@@ -27,9 +27,9 @@ extension ReplicaEngine {
     let requests = try await call { try $0.replicaRequests(of: $1, limit: Self.requestLimit) }
     var destroyed: Set<WireID> = []
     for request in requests where !destroyed.contains(request.item) {
-      let endsItem = try await ask(request) && request.kind == .purge
-      if endsItem { destroyed.insert(request.item) }
-      try await call { try $0.remove(request, endsItem: endsItem, of: $1) }
+      let isDone = try await ask(request)
+      if isDone, request.kind == .purge { destroyed.insert(request.item) }
+      try await call { try $0.remove(request, isDone: isDone, of: $1) }
     }
     if !requests.isEmpty { return .went }
     var bound = Int64.max
@@ -52,7 +52,8 @@ extension ReplicaEngine {
   private func ask(_ request: ReplicaRequest) async throws -> Bool {
     do {
       switch request.kind {
-      case .label(let version, let label): try await client.label(version, of: request.item, as: label)
+      case .label(let version, let label):
+        try await client.label(version, of: request.item, as: label, in: subject.scope)
       case .purgeVersion(let version): try await client.purge(version, of: request.item)
       case .purge: try await client.purge(request.item)
       case .comment(let comment):
@@ -62,6 +63,11 @@ extension ReplicaEngine {
       return true
     } catch let failure as HubFailure {
       switch (failure.kind, request.kind) {
+      case (.refused(.notFound), .label) where subject.scope != .own, (.refused(.conflict), .label),
+        (.refused(.forbidden), .label):
+        // An older hub takes no labels of members, and has no such path.
+        tell(ItemNotice(item: request.item, text: "the hub does not take the label: \(failure)"))
+        return false
       case (.refused(.notFound), _): return true  // The hub has nothing of it.
       case (.refused(.conflict), .purge):
         let text = "was changed elsewhere before it was purged, so it is back; what the hub had of it goes"

@@ -69,6 +69,18 @@ extension HubRoutes {
         }
       ])
     add(
+      "v1/shares/:share/items/:item/versions/:version/label", to: routes,
+      [
+        .put: { request, context in
+          let (caller, place) = try await shared(context)
+          let (item, version) = (try id("item", context), try id("version", context))
+          let asked = try await request.json(SentLabel.self, upTo: Self.labelBody)
+          try await hub.labels.label(version, of: item, as: asked.label, in: place, by: caller.device)
+          await news.check(place.zone)
+          return Response(status: .noContent)
+        }
+      ])
+    add(
       "v1/shares/:share/items/:item/versions/:version/copies", to: routes,
       [
         .get: { request, context in

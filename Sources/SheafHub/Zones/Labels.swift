@@ -17,27 +17,66 @@ package struct Labels: Sendable {
   package func label(
     _ version: WireID, of item: WireID, as label: String, in zone: String, by device: String
   ) async throws {
+    try await set(label, on: version, of: item, in: zone, nil, by: device)
+  }
+
+  /// The same for a member of a share, who takes a label from no version that they do not see.
+  ///
+  /// - Throws: As the above, as ``ShareAccess/require(_:_:_:)``, and `conflict` for the label of a version from before the
+  ///   item came into the share.
+  package func label(
+    _ version: WireID, of item: WireID, as label: String, in place: SharedPlace, by device: String
+  ) async throws {
+    try await set(label, on: version, of: item, in: place.zone, place, by: device)
+  }
+
+  private func set(
+    _ label: String, on version: WireID, of item: WireID, in zone: String, _ place: SharedPlace?, by device: String
+  ) async throws {
     guard VersionLabel.isSound(label) else {
       throw HubError(.invalid, "label: 1 to \(VersionLabel.longest) printable characters")
     }
     try await database.write { connection in
       var head = try ZoneHead.take(zone, in: &connection)
+      let (row, known, first) = try Self.find(version, of: item, in: zone, place, &connection)
       var stored = StoredZone(zone: zone, connection: connection)
-      guard let row = try stored.item(try stored.alias(item) ?? item),
-        let known = try stored.version(try stored.alias(version) ?? version), known.item == row.item, !known.isPurged
-      else { throw HubError(.notFound, "the item has no such version") }
-      guard try stored.labels(of: row.item)[known.id] != label else { return }
+      let labels = try stored.labels(of: row.item)
+      guard labels[known.id] != label else { return }
+      let holder = try labels.first { $0.value == label }.flatMap { try stored.version($0.key) }
+      if let holder, holder.number < first {
+        throw HubError(.conflict, "label: a version from before the item was shared has it; give another one")
+      }
       try stored.setLabel(label, of: known.id, known.item)
       try stored.renumber(row, by: device, &head)
-      // Members are told of what they can see.
+      // Members are told of what they can see, also where a label goes from that to a version which they do not see.
       var finder = try ShareFinder(zone: zone, connection: connection)
       if let standing = try finder.standing(of: row, in: &stored),
-        known.number >= (try SharedRows.firstVersion(of: row, standing, in: zone, &stored.connection))
+        max(known.number, holder?.number ?? 0)
+          >= (try SharedRows.firstVersion(of: row, standing, in: zone, &stored.connection))
       {
         _ = try SharedRows.tell(row.item, in: standing.share, of: zone, by: device, &stored.connection)
       }
       try head.write(zone, in: &stored.connection)
     }
+  }
+
+  /// A version and its item, and the number of the item's first version that the caller sees.
+  private static func find(
+    _ id: WireID, of item: WireID, in zone: String, _ place: SharedPlace?, _ connection: inout any SQLConnection
+  ) throws -> (item: ItemRow, version: VersionRow, first: Int64) {
+    let nothing = HubError(.notFound, "the item has no such version")
+    var stored = StoredZone(zone: zone, connection: connection)
+    let own = try stored.alias(id) ?? id
+    if let place {
+      var reader = try SharedReader(.label, place, &connection)
+      let (version, first) = try reader.visible(own, of: item)
+      guard let row = try stored.item(version.item) else { throw nothing }
+      return (row, version, first)
+    }
+    guard let row = try stored.item(try stored.alias(item) ?? item), let version = try stored.version(own),
+      version.item == row.item, !version.isPurged
+    else { throw nothing }
+    return (row, version, 1)
   }
 }
 

@@ -143,12 +143,6 @@ extension Library {
     completeSaves()
     return try locked {
       let (inode, item) = try document(path, for: .label)
-      if try read({ try $0.replica(item.owner)?.share }) != nil {
-        throw SheafError(
-          .notSupported, subject: "\(path)",
-          reason: "is shared with you by \(try handle(item.owner)), and its hub takes labels from its owner alone",
-          advice: "ask them to give it the label")
-      }
       try makeOwnVersions(inode, path)
       let current = try self.item(of: inode)?.version ?? item.version
       guard number != nil || current > 0 else {

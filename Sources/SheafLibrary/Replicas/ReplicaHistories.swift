@@ -137,6 +137,15 @@ extension Library {
     return try replicaVersions(of: item, connected(account)).numbers[version.id].map { $0 != version.number } ?? false
   }
 
+  /// Has the labels of an item compared with those at the hub, though it told nothing of them.
+  func noteLabels(of id: WireID, _ account: Int64, _ change: Change) throws {
+    let row = try change.rows.replicaItem(of: account, id.bytes)
+    guard let state: ItemState = try (row.news ?? row.base).map({ try replicaTexts.decode($0) }),
+      let version = state.version
+    else { return }
+    try noteHistory(id, told: state.number, after: version.number, isWhole: true, account, change)
+  }
+
   /// Notes that an item is due.
   func noteHistory(
     _ id: WireID, told: Int64, after: Int64, isWhole: Bool, _ account: Int64, _ change: Change

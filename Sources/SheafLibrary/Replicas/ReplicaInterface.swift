@@ -99,7 +99,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func fetchesHistory(_ due: DueHistory, of account: Int64) throws -> Bool
 
   func replicaRequests(of account: Int64, limit: Int) throws -> [ReplicaRequest]
-  func remove(_ request: ReplicaRequest, endsItem: Bool, of account: Int64) throws
+  func remove(_ request: ReplicaRequest, isDone: Bool, of account: Int64) throws
   func nextHistory(of account: Int64, toldBefore number: Int64) throws -> DueHistory?
   func compareHistory(_ due: DueHistory, with list: VersionList, of account: Int64) throws -> HistoryComparison
   func addVersion(_ version: ItemVersion, to due: DueHistory, of account: Int64, contents: ReceivedContents?) throws

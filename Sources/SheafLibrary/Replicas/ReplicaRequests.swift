@@ -25,16 +25,17 @@ package struct ReplicaRequest: Hashable, Sendable {
 /// deed itself, and stays until the hub has done it.
 extension Library {
   /// - Returns: The replica of the account that owns an item, if it is connected. What is in a share of somebody elsewhere
-  ///   is for its owner to label and to destroy.
+  ///   is for its owner to destroy.
   private func replica(of item: ItemRow, _ change: Change) throws -> ReplicaRow? {
     guard !item.isQuiet, let replica = try change.rows.replica(item.owner), replica.share == nil else { return nil }
     return replica
   }
 
-  /// Notes that a version has a label; also where the account is disconnected, for when it is connected again.
+  /// Notes that a version has a label, here or in a share of somebody elsewhere; also where the account is disconnected,
+  /// for when it is connected again.
   func requestLabel(_ label: String, ofVersion number: Int64, _ item: ItemRow, _ change: Change) throws {
-    let former = item.isQuiet ? nil : try change.rows.formerReplica(item.owner)
-    guard let replica = try replica(of: item, change) ?? former, replica.share == nil,
+    guard !item.isQuiet,
+      let replica = try change.rows.replica(item.owner) ?? change.rows.formerReplica(item.owner),
       let version = try replicaVersions(of: item, replica).ids[number]
     else { return }
     // It is one version's. Of two requests the later to arrive would win.
@@ -165,16 +166,17 @@ extension Library {
     }
   }
 
-  /// Notes that the hub has done something, or never will.
-  ///
-  /// - Parameter endsItem: Whether nothing else is to be asked for of the item.
-  package func remove(_ request: ReplicaRequest, endsItem: Bool, of account: Int64) throws {
+  /// Notes that the hub has done something, or never will. Of an item that it has destroyed, nothing else is asked for.
+  /// Where it refuses a label, the labels are as the hub has them again.
+  package func remove(_ request: ReplicaRequest, isDone: Bool, of account: Int64) throws {
     try locked {
       try makeChange(.replica) { change in
         if let row = request.row {
+          let endsItem = isDone && request.kind == .purge
           let rows = endsItem ? try change.rows.replicaRequests(of: account, item: row.item) : [row]
           for row in rows { try change.rows.remove(row, of: account) }
         }
+        if case .label = request.kind, !isDone { try noteLabels(of: request.item, account, change) }
         if case .comment(let comment) = request.kind {
           try change.rows.removeReplicaComment(comment.id.bytes, of: account)
         }

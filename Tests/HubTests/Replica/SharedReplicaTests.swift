@@ -902,7 +902,6 @@ import Testing
         (people.bob, ["invite", shared, "--one-time"], "you may not invite people to that", ask),
         (people.bob, ["requests", shared], "only its owner and administrators may do that", ask),
         (people.bob, ["requests", "deny", shared, nobody], "only its owner and administrators may do that", ask),
-        (people.bob, ["label", "\(shared)/a.md", "mine"], "takes labels from its owner alone", "ask them"),
         (people.bob, ["accept", none], "the link: there is no such share", "ask whoever gave it to you"),
         (people.alice, ["leave", own], "\(own): is shared by you", "sheaf unshare \(own)"),
         (people.alice, ["participant", "set", own, nobody, "--can", "view"], "takes no part in", "sheaf participants"),

@@ -128,6 +128,36 @@ import Testing
     }
   }
 
+  @Test(arguments: StoreEngine.available)
+  func aMemberLabelsAVersionAndTheOthersHearOfIt(_ engine: StoreEngine) async throws {
+    try await RunningHub.with(engine) { running in
+      let place = try await Place(running)
+      let (client, path, bob) = (place.client, place.path, place.bob.token)
+      let versions: VersionList = try await client.send(
+        "GET", "\(path)/items/\(place.plan)/versions", token: bob
+      ).decode()
+      let version = try #require(versions.versions.first?.id)
+      let label = "\(path)/items/\(place.plan)/versions/\(version)/label"
+      let feed: FeedPage = try await client.send("GET", "/v1/feed", token: place.alice.token).decode()
+      let first: SharedFeedPage = try await client.send("GET", "\(path)/feed", token: bob).decode()
+      async let heard = client.send("GET", "/v1/feed?wait=60&token=\(feed.token)", token: place.alice.token)
+      async let waited = client.send("GET", "\(path)/feed?wait=60&token=\(first.token)", token: place.bob.other)
+      #expect(try await client.send("PUT", label, json: SentLabel(label: "final"), token: bob).status == 204)
+      #expect(try await heard.decode(FeedPage.self).items.map(\.item) == [place.plan])
+      #expect(try await waited.decode(SharedFeedPage.self).changes.map(\.item) == [place.plan])
+      let told: VersionList = try await client.send(
+        "GET", "/v1/items/\(place.plan)/versions", token: place.alice.token
+      ).decode()
+      #expect(told.versions.map(\.label) == ["final"])
+      #expect(try await client.send("PUT", label, json: SentLabel(label: ""), token: bob).problem == .invalid)
+      // The way of the owner's devices is none for members.
+      let owners = "/v1/items/\(place.plan)/versions/\(version)/label"
+      #expect(try await client.send("PUT", owners, json: SentLabel(label: "x"), token: bob).problem == .notFound)
+      try await place.invite(.readOnly)
+      #expect(try await client.send("PUT", label, json: SentLabel(label: "x"), token: bob).problem == .forbidden)
+    }
+  }
+
   /// How somebody's right ends.
   enum End: CaseIterable, Sendable {
     case removed, removedElsewhere, left, leftElsewhere, stopped, movedDevice
