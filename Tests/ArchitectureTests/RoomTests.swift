@@ -29,7 +29,7 @@ import Testing
     "inodes": [
       "Accounts", "Doors", "Editing", "Events", "History", "Identity", "Replicas", "Sharing", "Tree", "Upkeep",
     ],
-    "latestTime": ["Sharing"],
+    "latestTime": ["Events", "Sharing"],
     "leftEntries": ["Sharing"],
     "linkedPlaces": ["Identity", "Tree"],
     "numbers": ["Accounts", "Contents", "Events", "History", "Identity", "Replicas", "Sharing", "Tree", "Upkeep"],

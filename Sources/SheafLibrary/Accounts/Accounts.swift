@@ -114,15 +114,6 @@ extension Library {
     }
   }
 
-  /// Forgets what an earlier program left of accounts that it removed.
-  func forgetGoneAccounts() {
-    do {
-      for account in try locked({ try read { try $0.goneAccounts() } }) { try forgetEvents(of: account) }
-    } catch {
-      log.warning("what is left of removed accounts could not be forgotten", metadata: ["error": "\(error)"])
-    }
-  }
-
   /// Keeps the name of a removed account for the history that names it.
   private func retire(_ account: AccountRow) throws {
     var retired = account

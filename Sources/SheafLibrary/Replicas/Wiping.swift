@@ -65,6 +65,15 @@ extension Library {
     try freePurged()
   }
 
+  /// Forgets what an earlier program left of accounts that it removed.
+  func forgetGoneAccounts() {
+    do {
+      for account in try locked({ try read { try $0.goneAccounts() } }) { try forgetEvents(of: account) }
+    } catch {
+      log.warning("what is left of removed accounts could not be forgotten", metadata: ["error": "\(error)"])
+    }
+  }
+
   /// Forgets the events of what an account owns.
   func forgetEvents(of account: Int64) throws {
     var hasMore = true
