@@ -105,6 +105,19 @@ struct ItemTarget: Sendable {
 }
 
 extension ItemTarget {
+  /// How commands take the paths of the account, where one stands in the mount of another account or in none and the
+  /// account is not the default one; nil where they take them as they are.
+  func pathAdvice() async -> String? {
+    guard let account = address.account, let mounts = try? await client.mounts() else { return nil }
+    let entry = (try? SystemPath.workingDirectory()).flatMap { try? MountTable.current().entry(containing: $0) }
+    let here = entry.flatMap { entry in mounts.first { $0.mountpoint == entry.mountpoint.readable }?.account }
+    // A user to whom root gave a mount may not ask.
+    let other: AccountHandle? = if let here { here } else { try? await client.settings().defaultAccount }
+    guard let other, other != account else { return nil }
+    let place = mounts.first { $0.account == account }.map { "below \($0.mountpoint.shellWord), or " } ?? ""
+    return "These are paths of \(account): commands take them \(place)with --as \(account)."
+  }
+
   /// An item of a library that is named by its path there, or by its id.
   fileprivate init(
     _ connection: LibraryConnection, _ location: LibraryLocation, _ account: AccountHandle?, _ path: [UInt8]?,

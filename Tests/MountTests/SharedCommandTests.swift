@@ -36,10 +36,15 @@ import Testing
         link=$(url "$ALICE/Documents/plans")
         (cd "$BOB"; "$SHEAF" shares) | grep -F "sheaf accept $link"
         "$SHEAF" status "$BOB/Shared" | grep -F "sheaf accept $link"
-        (cd "$ALICE"; "$SHEAF" shares) | grep "Documents/plans .*nobody joined"
+        (cd "$ALICE"; "$SHEAF" shares) | grep "Documents/plans .*nobody joined, 1 invited"
         (cd "$BOB"; "$SHEAF" accept "$link")
         (cd "$BOB"; "$SHEAF" shares) | grep "Shared/alice@example.com/plans .*by alice@example.com .*edit"
         (cd "$BOB"; "$SHEAF" shares) | refuse grep -F "$link"
+        # Paths are told with what makes them those of bob, where they would be another account's.
+        for list in "shares --as bob@example.com --library $LIBRARY" "activity $BOB/Shared/alice@example.com/plans"; do
+          (cd "$ALICE"; "$SHEAF" $list) | grep -F "commands take them below $BOB, or with --as bob@example.com"
+          (cd "$BOB"; "$SHEAF" $list) | refuse grep "commands take them"
+        done
         "$SHEAF" status "$BOB/Shared/alice@example.com" | grep Shared/alice@example.com/plans
         refused "is no item, but a list of what others share" "$SHEAF" status "$BOB/Shared/nobody@example.com"
         "$SHEAF" account add carol@example.com --library "$LIBRARY"

@@ -41,7 +41,9 @@ struct Activity: AsyncParsableCommand {
         let events = try await target.client.latestEvents(target.address, limit: limit)
         if output.json { return try JSON.write(events) }
         let ids = Set(events.map(\.data.item.id))
-        return try show(events, try await target.client.paths(of: Array(ids), for: target.address.account))
+        try show(events, try await target.client.paths(of: Array(ids), for: target.address.account))
+        if !events.isEmpty, let advice = await target.pathAdvice() { try StandardOutput.line(advice) }
+        return
       }
       guard !target.connection.isOwn else {
         throw SheafError(

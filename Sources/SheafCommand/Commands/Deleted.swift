@@ -52,9 +52,11 @@ struct Deleted: AsyncParsableCommand {
         table.append([Format.time(item.time), item.actor.description, item.path, Self.contents(tree), item.id])
       }
       try StandardOutput.write(table.text)
-      guard deleted.more > 0 else { return }
-      let all = deleted.trees.count + deleted.more
-      try StandardOutput.line("and \(deleted.more) more: --limit \(all) shows them, PATH those of a folder")
+      if deleted.more > 0 {
+        let all = deleted.trees.count + deleted.more
+        try StandardOutput.line("and \(deleted.more) more: --limit \(all) shows them, PATH those of a folder")
+      }
+      if let advice = await target.pathAdvice() { try StandardOutput.line(advice) }
     }
   }
 

@@ -15,10 +15,13 @@ struct Shares: AsyncParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func run() async throws {
-    let shares = try await ItemTarget.with(optional: nil, library) {
-      try await $0.client.shares(of: $0.address.account)
+    try await ItemTarget.with(optional: nil, library) { target in
+      let shares = try await target.client.shares(of: target.address.account)
+      try shares.show(output, orNothing: "Nothing is shared by you or with you.")
+      if !output.json, !shares.byMe.isEmpty || !shares.withMe.isEmpty, let advice = await target.pathAdvice() {
+        try StandardOutput.line(advice)
+      }
     }
-    try shares.show(output, orNothing: "Nothing is shared by you or with you.")
   }
 }
 
@@ -57,7 +60,7 @@ extension AccountShares {
     }
     add(
       "Shared by you",
-      byMe.map { [$0.path, $0.kind, $0.people.map(Self.people) ?? "", $0.summaryWithEnd] })
+      byMe.map { [$0.path, $0.kind, Self.people($0), $0.summaryWithEnd] })
     add(
       "Shared with you",
       withMe.map { [$0.path, $0.kind, "by \($0.owner)", "you can \($0.permission.word)"] })
@@ -94,12 +97,17 @@ extension AccountShares {
     return parts.joined(separator: "\n")
   }
 
-  private static func people(_ count: Int) -> String {
-    switch count {
-    case 0: "nobody joined"
-    case 1: "1 person joined"
-    default: "\(count) people joined"
-    }
+  /// `2 people joined, 1 invited`.
+  private static func people(_ share: AccountShare) -> String {
+    guard let count = share.people else { return "" }
+    let joined =
+      switch count {
+      case 0: "nobody joined"
+      case 1: "1 person joined"
+      default: "\(count) people joined"
+      }
+    guard let invited = share.invited, invited > 0 else { return joined }
+    return joined + ", \(invited) invited"
   }
 }
 

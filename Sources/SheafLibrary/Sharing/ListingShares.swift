@@ -57,7 +57,9 @@ extension Library {
       title: share.row.title, owner: try handle(share.owner), url: try url(of: share.row), role: participant.role,
       permission: participant.permission, public: share.row.anyone, expires: try linkEnd(of: share),
       summary: summary(of: share, for: participant.account),
-      people: Self.allows(.listEveryone, participant) ? share.members.count - 1 : nil, since: participant.since)
+      people: Self.allows(.listEveryone, participant) ? share.members.count - 1 : nil,
+      invited: Self.allows(.listEveryone, participant)
+        ? share.participants.values.count { $0.acceptance == .pending } : nil, since: participant.since)
   }
 
   /// What an account asks for of other people of this library.

@@ -103,13 +103,15 @@ package struct AccountShare: Hashable, Sendable, Codable {
   package let summary: String
   /// People who joined, the owner not counted; nil where the account may not know.
   @OrNull package var people: Int?
+  /// People who were invited and have not accepted yet; nil where the account may not know, or an older process answers.
+  package var invited: Int?
   /// Since when the account takes part.
   package let since: Timestamp
 
   package init(
     path: String, kind: String, title: String, owner: AccountHandle, url: String, role: Role,
     permission: SharePermission, public: PublicPermission, expires: Timestamp?, summary: String, people: Int?,
-    since: Timestamp
+    invited: Int?, since: Timestamp
   ) {
     self.path = path
     self.kind = kind
@@ -122,6 +124,7 @@ package struct AccountShare: Hashable, Sendable, Codable {
     self.expires = expires
     self.summary = summary
     self.people = people
+    self.invited = invited
     self.since = since
   }
 }

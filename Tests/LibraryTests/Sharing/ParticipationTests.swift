@@ -210,10 +210,12 @@ struct ParticipationTests {
       }
       #expect(try shares(.alice).byMe.map(\.path) == [item])
       #expect(try shares(.alice).byMe.map(\.people) == [0])
+      #expect(try shares(.alice).byMe.map(\.invited) == [2])
       #expect(try shares(.bob).invitations.map(\.url) == [url])
       #expect(try shares(.bob).withMe.isEmpty)
       try people.as(.bob) { _ = try $0.accept(url) }
       #expect(try shares(.alice).byMe.map(\.people) == [1])
+      #expect(try shares(.alice).byMe.map(\.invited) == [1])
       let joined = try #require(try shares(.bob).withMe.first)
       #expect(joined.path == there && joined.permission == .readOnly && joined.owner == People.Name.alice.handle)
       #expect(try shares(.bob).invitations.isEmpty && shares(.bob).byMe.isEmpty)
