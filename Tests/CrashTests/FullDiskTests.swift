@@ -231,6 +231,48 @@ struct FullDiskTests {
     }
   }
 
+  /// Another program takes the disk before the log, longer than the reserve, is copied into the file.
+  @Test func spaceComesBackWhereTheDiskFillsUpBeforeTheLogIsCopied() throws {
+    try withSmallDisk(mebibytes: 64) { library, disk in
+      try library.shell("head -c 12000000 /dev/urandom > big; sync big")
+      try eventually("the log is copied", within: .seconds(60)) {
+        let facts = try FileManager.default.attributesOfItem(atPath: library.library)
+        return (facts[.size] as? Int ?? 0) > 12_000_000
+      }
+      // As a backup does, it keeps what comes next from being copied.
+      let (reads, done) = ("\(library.folder.path)/reads", "\(library.folder.path)/done")
+      try Command(["mkfifo", reads, done]).succeed()
+      let reader = try BackgroundCommand(
+        Command([
+          "/usr/bin/python3", "-c",
+          """
+          import sqlite3, sys
+          library = sqlite3.connect(sys.argv[1], isolation_level=None)
+          library.execute("BEGIN")
+          library.execute("SELECT count(*) FROM settings").fetchone()
+          open(sys.argv[2], "w").close(); open(sys.argv[3]).close()
+          """, library.library, reads, done,
+        ]))
+      defer { reader.end() }
+      try Command(["cat", reads]).succeed()
+      try library.shell("for n in $(seq 30); do head -c 200000 /dev/urandom > s$n; done")
+      try takeTheRest(of: disk)
+      try Command.shell(": > '\(done)'").succeed()
+      try reader.wait(limit: .seconds(60))
+
+      try library.shell("rm s1 s2")
+      try library.sheafSucceeds("purge", "--deleted", "--yes", library.documents)
+      try library.sheafSucceeds("purge", "--yes", "\(library.documents)/big")
+      try library.sheafSucceeds("compact", "--library", library.library)
+      #expect(try available(disk.mountpoint) > 12 << 20, "too little came back")
+      try library.shell("rm s4")
+      try library.sheafSucceeds("purge", "--deleted", "--yes", library.documents)
+      try library.shell("head -c 3000000 /dev/urandom > new; sync new")
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test func aLibraryThatDoesNotFitIsRefusedInOneLine() throws {
     try withTemporaryFolder { folder in
       let disk = try LoopFileSystem(below: folder, mebibytes: 48)
