@@ -359,14 +359,17 @@ package final class Store: Sendable {
   /// Bytes of free pages of which no one can say that they are soon used again.
   private static let muchFree = 64 << 20
 
-  /// Whether more than half of the file is free, and much.
-  package var isMostlyFree: Bool {
+  /// Whether free pages should go back to the disk, rather than wait for what comes next: more than half of the file is
+  /// free, and much, or the disk is nearly full. There they are of no use, since what is stored takes room in the log
+  /// first.
+  package var shouldShrink: Bool {
     get throws(SheafError) {
       try Self.storeErrors(path) {
         try pool.read { database in
           let free = try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
           let all = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
-          return free > all / 2 && free * 4096 > Self.muchFree
+          if free > all / 2, free * 4096 > Self.muchFree { return true }
+          return Int64(free) * 4096 > Self.margin && availableBytes < Self.largestTransaction
         }
       }
     }

@@ -194,6 +194,8 @@ extension Library {
 
   /// Gives freed space back to the disk, as far as it has room for the work.
   func shrink() throws {
+    // It may have been given up for that.
+    defer { store.reserve.establish() }
     do {
       try store.shrink()
     } catch {

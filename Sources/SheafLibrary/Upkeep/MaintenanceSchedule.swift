@@ -28,7 +28,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var sweepBegan: Moment?
   /// When the sweep had found what to free.
   private var sweepFound: Moment?
-  /// From when on the file may be shrunk, if sweeps made it mostly free.
+  /// From when on the file may be shrunk, if sweeps freed much of it or the disk is nearly full.
   private var shrinkDue: Moment?
   private let shrinkDelay: Double
   private let littleSweepDelay: Double

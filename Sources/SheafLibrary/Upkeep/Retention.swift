@@ -31,10 +31,10 @@ extension Library {
   }
 
   /// Does what `compact` does while the library is in use, so that it does not grow for want of a command; started by
-  /// upkeep every few hours. The file is shrunk only where it is mostly free: else what comes next takes the room.
+  /// upkeep every few hours. The file is shrunk only where that is worth it: else what comes next takes the room.
   func tidy() throws {
     _ = try condense { _ in }
-    if try store.isMostlyFree { try shrink() }
+    if try store.shouldShrink { try shrink() }
   }
 
   /// Thins, sweeps, packs and compresses.
