@@ -20,6 +20,8 @@ final class Connection {
   var known: KnownRows?
   /// The tree whose rows may still name a former owner.
   var given: GivenTree?
+  /// Where commits allocate what the file grows by, and the query for its pages; nil for a connection without that.
+  private var growth: (room: FileRoom, pages: Statement)?
 
   /// Opens the file at `path`, which exists.
   init(path: String) throws {
@@ -51,6 +53,8 @@ final class Connection {
     isClosed = true
     for statement in statements.values { statement.finalize() }
     statements = [:]
+    growth?.pages.finalize()
+    growth = nil
     if isOwned { sqlite3_close_v2(handle) }
   }
 
@@ -121,6 +125,10 @@ final class Connection {
   /// A statement of its own, for a caller that runs others before it is done, and that finalizes it.
   func prepare(_ sql: String) throws -> Statement {
     try queue?.drain(self)
+    return try compile(sql)
+  }
+
+  private func compile(_ sql: String) throws -> Statement {
     var handle: OpaquePointer?
     let code = sqlite3_prepare_v3(self.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
     guard code == SQLITE_OK else { throw SQLiteError(code, self.handle) }
@@ -189,6 +197,21 @@ final class Connection {
       var place: Int32 = 0
       try bind(number, to: statement, after: &place)
       try step(statement) { _ in true }
+    }
+    try commit()
+  }
+
+  /// Has each commit allocate in `room` what the file grows by.
+  func allocateGrowth(in room: FileRoom) throws { growth = (room, try compile("PRAGMA page_count")) }
+
+  /// Commits.
+  func commit() throws {
+    if let growth {
+      // Not as other queries, which wait for the statements that are still to run.
+      if sqlite3_step(growth.pages.handle) == SQLITE_ROW {
+        growth.room.allocate(pages: sqlite3_column_int64(growth.pages.handle, 0))
+      }
+      sqlite3_reset(growth.pages.handle)
     }
     try execute("COMMIT")
   }

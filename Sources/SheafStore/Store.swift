@@ -285,6 +285,8 @@ package final class Store: Sendable {
         guard try logFits(database) else { return nil }
         do {
           let result = try database.checkpoint(.passive)
+          // SQLite may have cut off what a commit allocated a moment before.
+          writer.room.allocate(pages: try Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0)
           return Int64(max(0, result.walFrameCount - result.checkpointedFrameCount)) * 4096
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
           return nil
@@ -328,7 +330,7 @@ package final class Store: Sendable {
   /// - Throws: as ``shrink()``.
   package func tighten() throws(SheafError) {
     try giveBackFreePages()
-    let size = mainFileBytes
+    let size = mainFileBytes.stored
     if size <= Self.rewriteLimit, hasRoom(for: 2 * size) {
       try Self.storeErrors(path) { try writer.alone { try $0.execute("VACUUM") } }
     }
@@ -343,9 +345,10 @@ package final class Store: Sendable {
     try? writer.alone { try SparePages.add(to: $0) }
   }
 
-  private var mainFileBytes: Int64 {
+  /// Bytes of the library's file, and of its blocks, of which some may lie behind its end (``FileRoom``).
+  private var mainFileBytes: (stored: Int64, allocated: Int64) {
     var status = stat()
-    return stat(path, &status) == 0 ? Int64(status.st_size) : 0
+    return stat(path, &status) == 0 ? (Int64(status.st_size), Int64(status.st_blocks) * 512) : (0, 0)
   }
 
   /// Pages that ``shrink()`` moves before the log is copied: a full disk needs that much log.
@@ -356,14 +359,17 @@ package final class Store: Sendable {
   /// Bytes of free pages of which no one can say that they are soon used again.
   private static let muchFree = 64 << 20
 
-  /// Whether more than half of the file is free, and much.
-  package var isMostlyFree: Bool {
+  /// Whether free pages should go back to the disk, rather than wait for what comes next: more than half of the file is
+  /// free, and much, or the disk is nearly full. There they are of no use, since what is stored takes room in the log
+  /// first.
+  package var shouldShrink: Bool {
     get throws(SheafError) {
       try Self.storeErrors(path) {
         try pool.read { database in
           let free = try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
           let all = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
-          return free > all / 2 && free * 4096 > Self.muchFree
+          if free > all / 2, free * 4096 > Self.muchFree { return true }
+          return Int64(free) * 4096 > Self.margin && availableBytes < Self.largestTransaction
         }
       }
     }
@@ -425,7 +431,10 @@ package final class Store: Sendable {
 
   /// Bytes that can still be stored. The writes of a transaction take room first in the log and then in the file.
   package var availableBytes: Int64 {
-    let free = max(0, reserve.space().available - logBytes - Self.margin)
+    let (stored, allocated) = mainFileBytes
+    // What the file has behind its end is for copying the log.
+    let growth = max(0, logBytes - max(0, allocated - stored))
+    let free = max(0, reserve.space().available - growth - Self.margin)
     return free - min(free / 2, Self.largestTransaction)
   }
 
@@ -462,19 +471,14 @@ package final class Store: Sendable {
   private func logFits(_ database: Database) throws -> Bool {
     let room = reserve.space().available - Self.shortLog
     if room >= logBytes { return true }
-    let growth = try max(0, (Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0) * 4096 - storedBytes)
+    let pages = try Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+    let growth = max(0, pages * 4096 - mainFileBytes.allocated)
     if growth <= room { return true }
     return growth <= Self.triedRoom && reserve.hasRoom(for: growth + Self.shortLog / 2)
   }
 
   /// Bytes for which it is tried whether the disk has room for them.
   private static let triedRoom: Int64 = 16 << 20
-
-  /// Bytes of the file that have a place on the disk: SQLite makes it longer before it writes there.
-  private var storedBytes: Int64 {
-    var status = stat()
-    return stat(path, &status) == 0 ? min(Int64(status.st_size), Int64(status.st_blocks) * 512) : 0
-  }
 
   /// Gives some free pages back.
   ///

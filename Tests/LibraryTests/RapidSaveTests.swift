@@ -85,6 +85,31 @@ struct RapidSaveTests {
     }
   }
 
+  /// The library is not larger for long by what nobody wants: of 24 MB, a dozen versions stay.
+  @Test func whatTheRemovedVersionsHeldIsFreed() throws {
+    try withLibrary { fixture, _ in
+      var random = SeededRandom()
+      // Ten a second for two minutes.
+      for number in 1...1200 {
+        let handle = try fixture.open("a", O_WRONLY | O_CREAT | O_TRUNC)
+        try fixture.write(handle, random.bytes(20_000))
+        try fixture.library.flush(handle)
+        fixture.clock.advance(milliseconds: 1)
+        try fixture.library.release(handle)
+        fixture.clock.advance(milliseconds: 99)
+        if number % 100 == 0 { settle(fixture) }
+      }
+      settle(fixture)
+      let count = try numbers(fixture).count
+      #expect(count < 20, random.note)
+      // Upkeep sweeps on a thread of its own.
+      func left() throws -> Int64 { try fixture.library.counts().storedBytes - Int64(count) * 20_000 }
+      let deadline = ContinuousClock.now + .seconds(30)
+      while try left() > 11_000_000, ContinuousClock.now < deadline { sched_yield() }
+      #expect(try left() <= 11_000_000, random.note)
+    }
+  }
+
   @Test func aPersonsSavesAllStay() throws {
     try withLibrary { fixture, save in
       for number in 1...60 {

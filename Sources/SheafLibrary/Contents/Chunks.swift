@@ -1,9 +1,9 @@
 /// The knowledge in memory of a library's chunks: bytes read lately, chunks known to have their hashes, their owners,
 /// and chunks that a sweep must leave.
 struct Chunks {
-  /// Bytes of files that went without a trace after which what they left is freed: databases and compilers make and
-  /// remove such files all day.
-  static let discardLimit: Int64 = 32 << 20
+  /// Bytes of files that went without a trace, and of surplus versions, after which what they left is freed at once:
+  /// databases and compilers make and remove such files all day, and the library's file is larger by as much.
+  static let discardLimit: Int64 = 8 << 20
   /// Bytes of chunks that are kept in memory.
   private static let cacheLimit = 24 << 20
 

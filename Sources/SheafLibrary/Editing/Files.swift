@@ -322,8 +322,7 @@ extension Library {
         inode, draft, handle: handle, basis: isEmptied ? .nothing : .reading, by: handle == nil ? caller : nil,
         at: time)
       // Nobody counts the chunks of the session any more, and they may soon have no use: a sweep finds out.
-      let own = Int64(draft.session?.ownChunks.count ?? 0)
-      if chunks.noteDiscarded(own * Int64(Chunker.normal)) { sweepDiscarded() }
+      noteDiscarded(bytes: Int64(draft.session?.ownChunks.count ?? 0) * Int64(Chunker.normal))
       shareChunks(of: draft)
       try draft.working?.truncate(to: size, from: self)
       sessions.addUnsaved(draft.unsavedBytes - before)

@@ -255,7 +255,7 @@ extension Library {
         if let number = result.number, let item { noteSaved(.init(item: item.id, number: number), by: session, inode) }
         claim(storedNow, inode, draft)
         for (chunk, difference) in references { draft.session?.ownChunks[chunk]? += difference }
-        if isPlain, chunks.noteDiscarded(formerSize) { sweepDiscarded() }
+        if isPlain { noteDiscarded(bytes: formerSize) }
         noteRules(savedIn: inode)
         disown(freed, draft)
         if isNew {

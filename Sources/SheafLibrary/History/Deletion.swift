@@ -194,13 +194,18 @@ extension Library {
 
   /// Gives freed space back to the disk, as far as it has room for the work.
   func shrink() throws {
+    var failure: SheafError?
     do {
       try store.shrink()
     } catch {
-      guard error.kind == .noSpace else { throw error }
-      // Freed it is all the same: its room in the file is there for what comes next.
-      log.warning("the library could not be shrunk", metadata: ["error": "\(error)"])
+      failure = error
     }
+    // It may have been given up for that.
+    store.reserve.establish()
+    guard let failure else { return }
+    guard failure.kind == .noSpace else { throw failure }
+    // Freed it is all the same: its room in the file is there for what comes next.
+    log.warning("the library could not be shrunk", metadata: ["error": "\(failure)"])
   }
 
   /// Forgets an erased inode that nobody has open, and with it the contents that would hold its chunks.

@@ -218,8 +218,15 @@ extension Library {
       sessions.remove(inode.ino)
       identity.forget(inode.ino)
       inodes.insert(inode)
-      if chunks.noteDiscarded(inode.row.size) { sweepDiscarded() }
+      noteDiscarded(bytes: inode.row.size)
     }
+  }
+
+  /// Notes that contents of so many bytes have no use any more, and asks upkeep to free them: at once if there are many
+  /// by now, else in a while.
+  func noteDiscarded(bytes: Int64) {
+    guard bytes > 0 else { return }
+    if chunks.noteDiscarded(bytes) { sweepDiscarded() } else { maintenance.sweepLater() }
   }
 
   /// Asks upkeep to free what files left that went without a trace, if any did since the last time.

@@ -68,7 +68,7 @@ extension Library {
             try self.freeClosedPurged()
           }
         } else if maintenance.isTimeToShrink() {
-          self.startThread("shrinking") { if try self.store.isMostlyFree { try self.shrink() } }
+          self.startThread("shrinking") { if try self.store.shouldShrink { try self.shrink() } }
         } else if maintenance.isTimeToIndex() {
           self.startThread("indexing contents") { try self.updateSearchedContents() }
         }

@@ -22,12 +22,16 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// Whether there is much that nothing refers to any more, and from when on that may be freed.
   private var isSweepWanted = false
   private var nextSweep = Moment.past
+  /// From when on the little may be freed that nothing refers to any more; nil if there is none.
+  private var littleSweepDue: Moment?
+  private var nextLittleSweep = Moment.past
   private var sweepBegan: Moment?
   /// When the sweep had found what to free.
   private var sweepFound: Moment?
-  /// From when on the file may be shrunk, if sweeps made it mostly free.
+  /// From when on the file may be shrunk, if sweeps freed much of it or the disk is nearly full.
   private var shrinkDue: Moment?
   private let shrinkDelay: Double
+  private let littleSweepDelay: Double
   /// Whether there is an index of contents, whether it may be behind, and from when on it may be brought up to date.
   private var hasIndex = false
   private var isIndexBehind = false
@@ -45,13 +49,19 @@ final class MaintenanceSchedule: @unchecked Sendable {
   /// free, the more was saved, so that the time for freeing does not count.
   private static let sweepIntervals = 0.1...60
   private static let sweepShare = 20.0
+  /// The same for a sweep for little: where there is much to look at, that waits for longer.
+  private static let littleSweepShare = 200.0
   /// The same for the index of contents, for which all documents are looked at.
   private static let indexIntervals = 2.0...300
   /// Seconds that a library was in use before it is tidied: people who open it have something else to do first.
   private static let tidyDelay = 300.0
 
-  /// - Parameter shrinkDelay: Seconds without a sweep after which what the last one freed counts as left over.
-  init(shrinkDelay: Double = 10) { self.shrinkDelay = shrinkDelay }
+  /// - Parameters:
+  ///   - shrinkDelay: Seconds without a sweep after which what the last one freed counts as left over.
+  ///   - littleSweepDelay: Seconds for which the little that nothing refers to any more may stay.
+  init(shrinkDelay: Double = 10, littleSweepDelay: Double = 60) {
+    (self.shrinkDelay, self.littleSweepDelay) = (shrinkDelay, littleSweepDelay)
+  }
 
   /// Starts the thread, which ends with `body`: that goes on for as long as ``wait()`` has rounds.
   func start(_ body: @escaping @Sendable () -> Void) { worker.start("sheaf-upkeep", body) }
@@ -60,7 +70,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   func wait() -> Round? {
     worker.wait {
       let now = Moment.now
-      let planned = [isTidyingAwaited ? nextTidying : nil, shrinkDue].compactMap(\.self).min()
+      let planned = [isTidyingAwaited ? nextTidying : nil, shrinkDue, littleSweepDue].compactMap(\.self).min()
       if let planned, now >= planned { isBusy = true }
       if isBusy, now >= nextRound {
         nextRound = now.after(seconds: Self.interval)
@@ -148,13 +158,23 @@ final class MaintenanceSchedule: @unchecked Sendable {
     wake()
   }
 
+  /// Asks for a sweep in a while, of the little that nothing refers to any more.
+  func sweepLater() {
+    worker.change {
+      guard littleSweepDue == nil else { return false }
+      littleSweepDue = max(Moment.now.after(seconds: littleSweepDelay), nextLittleSweep)
+      return true
+    }
+  }
+
   /// Whether to sweep now; it is going on then until ``endTidying()``.
   func isTimeToSweep() -> Bool {
     worker.locked {
       let now = Moment.now
-      guard isSweepWanted, !worker.isStopped, !isTidying, now >= nextSweep else { return false }
+      let isDue = isSweepWanted && now >= nextSweep || littleSweepDue.map { now >= $0 } ?? false
+      guard isDue, !worker.isStopped, !isTidying else { return false }
       (sweepBegan, sweepFound) = (now, nil)
-      isSweepWanted = false
+      (isSweepWanted, littleSweepDue) = (false, nil)
       isTidying = true
       return true
     }
@@ -209,6 +229,9 @@ final class MaintenanceSchedule: @unchecked Sendable {
         let search = (sweepFound ?? now).seconds(since: began)
         let pause = max(search * Self.sweepShare, Self.sweepIntervals.lowerBound)
         nextSweep = now.after(seconds: min(pause, Self.sweepIntervals.upperBound))
+        nextLittleSweep = now.after(seconds: search * Self.littleSweepShare)
+        // What was asked for meanwhile.
+        littleSweepDue = littleSweepDue.map { max($0, nextLittleSweep) }
         sweepBegan = nil
         shrinkDue = now.after(seconds: shrinkDelay)
       }

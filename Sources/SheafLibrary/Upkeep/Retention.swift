@@ -31,10 +31,10 @@ extension Library {
   }
 
   /// Does what `compact` does while the library is in use, so that it does not grow for want of a command; started by
-  /// upkeep every few hours. The file is shrunk only where it is mostly free: else what comes next takes the room.
+  /// upkeep every few hours. The file is shrunk only where that is worth it: else what comes next takes the room.
   func tidy() throws {
     _ = try condense { _ in }
-    if try store.isMostlyFree { try shrink() }
+    if try store.shouldShrink { try shrink() }
   }
 
   /// Thins, sweeps, packs and compresses.
@@ -67,6 +67,8 @@ extension Library {
   private static let thinBatch = 64
   /// Deleted items.
   private static let erasedAtOnce = 8
+  /// Chunks that one transaction of ``sweep(mustMend:)`` frees: SQLite goes through the pages of each.
+  private static let freedAtOnce = 100
 
   /// Removes what retention has passed; returns how many versions.
   private func thin() throws -> Int {
@@ -344,10 +346,10 @@ extension Library {
     maintenance.noteSearched()
     var (freed, kept): (Int, Set<Int64>) = (0, [])
     for pack in deadPacks { try free(pack, &freed, &kept) }
-    for batch in stride(from: 0, to: dead.count, by: 500) {
+    for batch in stride(from: 0, to: dead.count, by: Self.freedAtOnce) {
       freed += try locked {
         let spared = chunks.sparedChunks
-        let doomed = try dead[batch..<min(batch + 500, dead.count)].filter { chunk in
+        let doomed = try dead[batch..<min(batch + Self.freedAtOnce, dead.count)].filter { chunk in
           try !spared.contains(chunk) && !kept.contains(chunk) && read { try $0.hasChunk(chunk) }
         }
         guard !doomed.isEmpty else { return 0 }

@@ -47,7 +47,7 @@ extension Library {
       }
     }
     rapidSaves.putBack(waiting)
-    if chunks.noteDiscarded(bytes) { sweepDiscarded() }
+    noteDiscarded(bytes: bytes)
     return waiting.count < saves.count
   }
 

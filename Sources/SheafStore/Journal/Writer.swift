@@ -64,6 +64,7 @@ final class Writer: @unchecked Sendable {
   /// Whether the record keeps committed changes, since a caller is likely to ask for durability again soon.
   private var keepsRecord = false
   let log: WALFile
+  let room: FileRoom
   private let working: WorkingFile
 
   /// Bytes that the disk must have left for changes to be recorded rather than committed at once: more than a group can
@@ -81,12 +82,14 @@ final class Writer: @unchecked Sendable {
     self.reserve = reserve
     self.working = working
     connection = try Connection(path: path)
+    room = try FileRoom(of: path)
     sqlite3_busy_timeout(connection.handle, Int32(busySeconds * 1000))
     try connection.execute(Store.pragmas)
     connection.known = KnownRows()
     let first = Int64.random(in: 1 ... .max / 2)
     lastCommitted = Atomic(first)
     try connection.setLastChange(first)
+    try connection.allocateGrowth(in: room)
     connection.needsTransaction = true
     log = try WALFile(of: path)
     let hasRoom = reserve.space().available > Self.roomToRecord
@@ -169,7 +172,7 @@ final class Writer: @unchecked Sendable {
       syncContents()
       try Faults.pass(.commit(step))
       if let recorder { try connection.setLastChange(recorder.number + 1) }
-      try execute("COMMIT")
+      try connection.commit()
     } catch {
       connection.known = KnownRows()
       if connection.isInTransaction { try execute("ROLLBACK") }
@@ -298,7 +301,7 @@ final class Writer: @unchecked Sendable {
         try Faults.pass(.changesCommit)
         try connection.setLastChange(recorder.number + (withUnrecorded ? 1 : 0))
       }
-      try execute("COMMIT")
+      try connection.commit()
     } catch {
       recorder?.queue.reset()
       if connection.isInTransaction { try? execute("ROLLBACK") }
@@ -472,5 +475,6 @@ final class Writer: @unchecked Sendable {
       closeGroup()
       connection.close()
     }
+    room.close()
   }
 }

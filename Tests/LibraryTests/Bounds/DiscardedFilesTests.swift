@@ -88,6 +88,21 @@ struct DiscardedFilesTests {
     #expect(!schedule.isTimeToSweep())
   }
 
+  /// Little is freed in a while, for which the thread gets up though nothing changes.
+  @Test func littleIsSweptLater() {
+    let patient = MaintenanceSchedule()
+    patient.sweepLater()
+    #expect(!patient.isTimeToSweep())
+    let schedule = MaintenanceSchedule(littleSweepDelay: 0)
+    #expect(schedule.wait() == .everything)
+    schedule.note(busy: false)
+    schedule.sweepLater()
+    #expect(schedule.wait() == .everything && schedule.isTimeToSweep())
+    schedule.endTidying()
+    // That was all.
+    #expect(!schedule.isTimeToSweep())
+  }
+
   /// The disk gets back what a program left that wrote much at once; while it goes on, its next files take the room.
   @Test func aFileThatIsMostlyFreeShrinksOnceItIsQuiet() throws {
     let fixture = try LibraryFixture()
