@@ -39,7 +39,7 @@ struct ItemTarget: Sendable {
     case .library(let inside) where ItemAddress.itemID(inside) != nil:
       return try await whereOneStands(inside, options, changing, body: body)
     case .library(let inside):
-      let location = try LibraryChoice.location(named: options.file)
+      let location = try LibraryChoice.location(named: options.file, changing: changing)
       return try await LibraryConnection.with(location) { connection in
         try await body(ItemTarget(connection, location, account, inside, inside.readable, options))
       }
@@ -55,6 +55,7 @@ struct ItemTarget: Sendable {
         guard let mount = mounts.first(where: { mountpoints.contains($0.mountpoint) }) else {
           throw PathResolution.dead(mountpoints.first ?? library, of: library)
         }
+        if changing { try refuseReadOnly(mount) }
         if let account, account != mount.account {
           guard let printed = PathResolution.printed(path.bytes) else {
             throw SheafError(
@@ -63,7 +64,6 @@ struct ItemTarget: Sendable {
           }
           return try await body(ItemTarget(connection, location, account, printed, printed.readable, options))
         }
-        if changing { try refuseReadOnly(mount) }
         return try await body(
           ItemTarget(
             connection: connection, address: ItemAddress(account: mount.account, path: inside),
@@ -77,7 +77,7 @@ struct ItemTarget: Sendable {
     _ path: [UInt8]?, _ options: LibraryOptions, _ changing: Bool, body: (ItemTarget) async throws -> Value
   ) async throws -> Value {
     var account = try options.account()
-    let location = try LibraryChoice.location(named: options.file)
+    let location = try LibraryChoice.location(named: options.file, changing: changing)
     return try await LibraryConnection.with(location) { connection in
       if account == nil, let here = try? SystemPath.workingDirectory(),
         let entry = try? MountTable.current().entry(containing: here), entry.isSheaf,

@@ -198,9 +198,9 @@ package struct Retention: Hashable, Sendable, Codable {
   /// The folder's own span; nil if that of a folder around it or of the library counts.
   @OrNull package var ownKeepDeleted: Int64?
   @OrNull package var ownKeepVersions: Int64?
-  /// What would hold if the folder had no spans of its own.
-  package let aroundKeepDeleted: Int64
-  package let aroundKeepVersions: Int64
+  /// What would hold if the folder had no spans of its own; nil where an older process answers.
+  package var aroundKeepDeleted: Int64?
+  package var aroundKeepVersions: Int64?
 
   package init(
     path: String, keepDeleted: Int64, keepVersions: Int64, ownKeepDeleted: Int64?, ownKeepVersions: Int64?,

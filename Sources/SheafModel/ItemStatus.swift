@@ -82,11 +82,15 @@ package struct LatestChange: Hashable, Sendable, Codable {
   package let recovered: Bool
   /// The handle of the person whom a change of the participants is about.
   @OrNull package var participant: String?
+  /// Whether that person had not accepted an invitation; nil where an older process answers.
+  package var wasInvited: Bool?
 
   package init(
-    time: Timestamp, actor: AccountHandle, type: String, name: String, recovered: Bool, participant: String?
+    time: Timestamp, actor: AccountHandle, type: String, name: String, recovered: Bool, participant: String?,
+    wasInvited: Bool
   ) {
     self.participant = participant
+    self.wasInvited = wasInvited
     self.time = time
     self.actor = actor
     self.type = type

@@ -220,6 +220,8 @@ final class AccountShares: Sendable {
     wakeEngines()
     let isOut = engines.contains(where: \.isOut)
     if !isNew, isShown, !isOut, try await !call({ try $0.isLeaving($1) }) { return nil }
+    // Whoever has it looked at again meanwhile says so.
+    state.withLock { $0.isShown = true }
     let duties = try await call { library, number in try library.shareDuties(of: number) }
     for share in duties.ended { try await end(share) }
     for share in duties.followed { try await follow(share) }
@@ -227,12 +229,12 @@ final class AccountShares: Sendable {
     for share in duties.ownedHere {
       // What was saved in it goes to the hub first.
       try await follow(share)
-      if try await isSent(share.share) { try await end(share) } else { isSending = true }
+      if try await isSent(share.share, within: nil) { try await end(share) } else { isSending = true }
     }
     let suspended = state.withLock { $0.suspended }
     let waiting = try await call { library, number in try library.showShares(of: number, except: suspended) }
     state.withLock { state in
-      state.isShown = waiting == 0 && duties.left.isEmpty && !isSending
+      state.isShown = state.isShown && waiting == 0 && duties.left.isEmpty && !isSending
       state.isLeaving = !duties.left.isEmpty
     }
     wakeEngines()
@@ -273,13 +275,13 @@ final class AccountShares: Sendable {
 
   /// Whether the hub has what was done in a share before the account left it: what the same program deleted on the way
   /// out is to be back there, too. It is not waited for without an end.
-  private func isSent(_ share: WireID) async throws -> Bool {
+  private func isSent(_ share: WireID, within patience: Duration? = patience) async throws -> Bool {
     let (engine, since) = state.withLock { state in
       let since = state.departures[share] ?? .now
       state.departures[share] = since
       return (state.running[share]?.engine, since)
     }
-    if let engine, !engine.isOut, ContinuousClock.now - since < Self.patience {
+    if let engine, !engine.isOut, patience.map({ ContinuousClock.now - since < $0 }) ?? true {
       let status = try await engine.status()
       if status.unsent > 0 || !status.isSettled { return false }
     }

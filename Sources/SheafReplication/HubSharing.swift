@@ -4,6 +4,7 @@ import SheafLibrary
 import SheafModel
 import SheafService
 import SheafWire
+import Synchronization
 
 /// What commands do with shares at a hub: the hub is asked, and then its answer shown.
 struct HubSharing: Sendable {
@@ -226,33 +227,43 @@ struct HubSharing: Sendable {
     }
   }
 
-  /// The people who ask the account for access to anything, and those whom it blocked. The inbox counts the former alone,
-  /// so each share is asked about that has people whom the account answers.
+  /// The people who ask the account for access to anything, and those whom it blocked. The inbox counts the former alone.
+  /// So all other shares are asked, too, some at once and for a few seconds: a hub that is away holds up nothing.
   func accessRequests() async throws -> [AccessRequest] {
     try await asked {
       let entries = try await client.inbox().entries.filter { entry in
         entry.acceptance == .accepted && (entry.offer?.role == .owner || entry.offer?.role == .administrator)
       }
-      return try await withThrowingTaskGroup(of: [AccessRequest].self) { group in
-        var all: [AccessRequest] = []
-        var rest = entries.dropFirst(Self.askedShares)
-        for entry in entries.prefix(Self.askedShares) { group.addTask { try await requests(in: entry) } }
-        while let some = try await group.next() {
-          all += some
-          if let entry = rest.popFirst() { group.addTask { try await requests(in: entry) } }
+      var all: [AccessRequest] = []
+      for entry in entries where entry.offer?.requests ?? 0 > 0 { all += try await requests(in: entry) }
+      let blocked = Mutex<[AccessRequest]>([])
+      let others = entries.filter { $0.offer?.requests == 0 }
+      try? await withTimeout(Self.elsewhere) {
+        await withTaskGroup(of: Void.self) { group in
+          var rest = others[...]
+          for _ in 0..<Self.askedShares {
+            guard let entry = rest.popFirst() else { break }
+            group.addTask { await gather(entry, in: blocked) }
+          }
+          while await group.next() != nil {
+            if let entry = rest.popFirst() { group.addTask { await gather(entry, in: blocked) } }
+          }
         }
-        return all
       }
+      return all + blocked.withLock { $0 }
     }
+  }
+
+  /// Adds those who are blocked from a share, if its hub tells.
+  private func gather(_ entry: InboxEntry, in blocked: borrowing Mutex<[AccessRequest]>) async {
+    guard let some = try? await requests(in: entry) else { return }
+    blocked.withLock { $0 += some }
   }
 
   private func requests(in entry: InboxEntry) async throws -> [AccessRequest] {
     let path = try await shares.call { library, number in try library.sharePath(entry.share, for: number) }
-    let name = path ?? entry.offer?.title ?? ""
     do {
-      guard entry.hub != nil, entry.offer?.requests == 0 else { return try await requests(for: entry.share, at: name) }
-      // Nobody is known to wait there: a hub that is away holds up no other.
-      return (try? await withTimeout(Self.elsewhere) { try await requests(for: entry.share, at: name) }) ?? []
+      return try await requests(for: entry.share, at: path ?? entry.offer?.title ?? "")
     } catch let failure as HubFailure
       where failure.kind == .refused(.notFound) || failure.kind == .refused(.forbidden)
     {

@@ -469,18 +469,23 @@ final class ReplicaEngine: Sendable {
   }
 
   /// Notes what was deleted from a share since its feed was read: everything that is there, read anew, does not tell it.
-  private func noteDeletions(in share: FollowedShare) async throws {
-    guard var token = try await call({ try $0.replica($1)?.token }) else { return }
+  ///
+  /// - Returns: what left, which may be in the trash here.
+  private func noteDeletions(in share: FollowedShare) async throws -> Set<WireID> {
+    var left: Set<WireID> = []
+    guard var token = try await call({ try $0.replica($1)?.token }) else { return left }
     do {
       while true {
         let page = try await client.feed(of: share.share, after: token, limit: Self.pageLimit)
         let deleted = page.changes.compactMap(\.deleted)
         try await call { library, _ in try library.noteDeleted(deleted, in: share) }
-        guard page.hasMore else { return }
+        left.formUnion(page.changes.filter { $0.change == .left && $0.deleted == nil }.map(\.item))
+        guard page.hasMore else { return left }
         token = page.token
       }
     } catch let failure as HubFailure where failure.kind == .refused(.gone) {
-      // The feed goes back no further. Its owner can bring it back.
+      try await call { try $0.reread($1, isGone: true) }
+      return left
     }
   }
 
@@ -526,9 +531,9 @@ final class ReplicaEngine: Sendable {
 
   /// Reads everything that is in a share.
   private func reread(_ share: FollowedShare) async throws {
-    try await noteDeletions(in: share)
     // What changes meanwhile follows after its token.
     let beginning = try await client.feed(of: share.share, after: nil)
+    let left = try await noteDeletions(in: share)
     guard let top = beginning.changes.first?.state else {
       throw SheafError(.inputOutput, subject: hub, reason: "tells of a share of nothing")
     }
@@ -545,7 +550,7 @@ final class ReplicaEngine: Sendable {
       }
     }
     let (all, token) = (states, beginning.token)
-    try await call { library, _ in try library.noteAllShared(all, token: token, of: share) }
+    try await call { library, _ in try library.noteAllShared(all, left: left, token: token, of: share) }
     become(.connected, nil)
   }
 

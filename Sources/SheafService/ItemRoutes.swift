@@ -47,7 +47,17 @@ extension LibraryAPI {
       let path = try await item(request)
       let restore = try await request.decoded(as: FolderRestoreRequest.self)
       return try await job { progress in
-        try whenHere { try library.restoreFolder(path, restore, progress: progress) }
+        // Where contents are fetched in between, it begins anew; the moment before the first time undoes all of it.
+        var before: Timestamp?
+        var restoration = try whenHere {
+          try library.restoreFolder(path, restore) { told in
+            var told = told
+            if before == nil { before = told.before } else { told.before = nil }
+            progress(told)
+          }
+        }
+        if restoration.before != nil { restoration.before = before }
+        return restoration
       }
     }
     routes.post("contents") { request, _ in

@@ -285,6 +285,16 @@ extension StoreTransaction {
       """, owner)
   }
 
+  /// Forgets an event that waits, since the hub tells of it.
+  package func removeWaitingEvent(_ uuid: [UInt8], of item: Int64) throws {
+    try run("DELETE FROM waiting_events WHERE item = ? AND uuid = ?", item, uuid)
+  }
+
+  /// Whether an event of an item has a number of this library, and not of a hub.
+  package func hasOwnEvent(_ uuid: [UInt8], of item: Int64) throws -> Bool {
+    try first("SELECT 1 FROM events WHERE item = ? AND uuid = ?", item, uuid) { _ in true } ?? false
+  }
+
   package func hasWaitingEvents(of owner: Int64) throws -> Bool {
     try first("SELECT 1 FROM waiting_events WHERE owner = ? LIMIT 1", owner) { _ in true } ?? false
   }

@@ -517,7 +517,10 @@ package final class Store: Sendable {
         try file.markAsWithoutLog()
         // The copy does not have the bytes of the working file.
         let whole = try DatabaseQueue(path: file.path, configuration: configuration)
-        try whole.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM working_copies") }
+        try whole.writeWithoutTransaction {
+          try $0.execute(
+            sql: "DELETE FROM working_copies WHERE writes <> ?", arguments: [Data(WriteLog.emptied.encoded)])
+        }
         try whole.close()
       }
     } catch {

@@ -52,7 +52,7 @@ import Testing
         "$SHEAF" label plans/a final
         same "$("$SHEAF" label plans/a final)" 'Nothing changed: version 1 of Documents/plans/a is already "final".'
         echo 2 >plans/a
-        moved='Version 1 had that label, and is no longer kept for good.'
+        moved='Version 1, which had that label, has none now.'
         same "$("$SHEAF" label plans/a final)" "Version 2 of Documents/plans/a is now \\"final\\". $moved"
         "$SHEAF" share plans --with bob@example.com --can edit >"${LIBRARY%/*}/said"
         if grep -F "Nothing changed" "${LIBRARY%/*}/said"; then exit 1; fi

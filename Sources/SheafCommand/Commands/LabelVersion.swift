@@ -40,7 +40,7 @@ struct LabelVersion: AsyncParsableCommand {
       let (begin, when) = former == name ? ("Nothing changed: version", "already") : ("Version", "now")
       let end = former.map { $0 == name ? "" : ", and no longer \"\($0)\"" } ?? ""
       let moved = before.first { $0.label == name && $0.number != labelled.number }
-      let rest = moved.map { " Version \($0.number) had that label, and is no longer kept for good." } ?? ""
+      let rest = moved.map { " Version \($0.number), which had that label, has none now." } ?? ""
       try StandardOutput.line(
         "\(begin) \(labelled.number) of \(target.name) is \(when) \"\(name)\"\(end).\(rest)".escapingControls)
     }

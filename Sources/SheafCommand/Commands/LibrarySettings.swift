@@ -120,7 +120,7 @@ struct LibraryCommand: AsyncParsableCommand {
           ("deleted items", before.keepDeleted, change.keepDeleted),
           ("versions", before.keepVersions, change.keepVersions),
         ]
-        try Retain.confirm(spans, of: location.path, yes: yes)
+        try Retain.confirm(spans, of: location.path, yes: yes || connection.isNew)
         return (before, try await connection.client.change(change))
       }
       if output.json { return try JSON.write(settings) }

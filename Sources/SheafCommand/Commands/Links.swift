@@ -215,7 +215,7 @@ struct Requests: AsyncParsableCommand {
           })
         {
           try StandardOutput.line(
-            "They still take part. To end that: sheaf participant remove \(target.name) \(request.handle)"
+            "They still take part. To end that: sheaf participant remove \(target.words) \(request.handle)"
               .escapingControls)
         }
       }

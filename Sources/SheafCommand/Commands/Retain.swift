@@ -53,7 +53,8 @@ struct Retain: AsyncParsableCommand {
     let change = shorter.joined(separator: ", ")
     guard Question.canBeAsked else {
       throw SheafError(
-        .invalid, subject: subject, reason: "would keep \(change), what is older would go, and nobody can be asked",
+        .invalid, subject: subject,
+        reason: "would keep \(change); older ones would be destroyed, and nobody can be asked",
         advice: "add --yes")
     }
     try Question.confirm("Keep \(change)? \(warning)", about: subject)

@@ -158,6 +158,8 @@ struct Status: AsyncParsableCommand {
     case .edit: "edited"
     case .comment: "commented"
     case .memberAdded: isAboutActor ? "joined" : "added \(whom)"
+    case .memberRemoved where change.wasInvited ?? false:
+      isAboutActor ? "declined the invitation" : "took back the invitation of \(whom)"
     case .memberRemoved: isAboutActor ? "left" : "removed \(whom)"
     case .accessRequested: "asked for access"
     case .accessDeclined: "declined a request"

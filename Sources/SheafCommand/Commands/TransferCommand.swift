@@ -87,7 +87,8 @@ struct TransferCommand: AsyncParsableCommand {
     }
     let offer = try await ItemTarget.with(optional: nil, library, changing: true) { target in
       let account = target.address.account
-      let offer = try await target.client.transfers(of: account).toMe.first { $0.id == id }
+      // For its name alone.
+      let offer = try? await target.client.transfers(of: account).toMe.first { $0.id == id }
       try await target.client.declineTransfer(id, as: account)
       return offer
     }

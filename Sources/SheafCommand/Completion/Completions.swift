@@ -96,8 +96,17 @@ enum Completions {
       }
       defer { watch.cancel() }
       let fitting = typed.fitting(await asked.value)
-      return isForBash ? fitting.map(quoted) : fitting
+      return switch CompletionShell.requesting {
+      case .bash: fitting.map(quoted)
+      case .zsh: fitting.map(escaped)
+      default: fitting
+      }
     }
+  }
+
+  /// A word for `_describe` of zsh, which takes what follows a colon for a description.
+  private static func escaped(_ word: String) -> String {
+    word.replacing("\\", with: "\\\\").replacing(":", with: "\\:")
   }
 
   private static var isForBash: Bool { CompletionShell.requesting == .bash }

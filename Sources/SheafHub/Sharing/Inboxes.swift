@@ -207,10 +207,17 @@ struct Inboxes: Sendable {
   /// Forgets shares that ended long ago.
   func forgetEnded(in zone: String) async throws {
     let limit = clock.now.nanoseconds - Self.endedLifetime
-    _ = try await database.write { connection in
-      try connection.execute(
-        "DELETE FROM inbox WHERE zone = $1 AND acceptance = $2 AND changed < $3",
+    try await database.write { connection in
+      let rows = try connection.query(
+        "SELECT share, entry FROM inbox WHERE zone = $1 AND acceptance = $2 AND changed < $3",
         [.text(zone), .text(Acceptance.removed.rawValue), .integer(limit)])
+      for row in rows {
+        let note: InboxNote = try StoredZone.decoded(row.text(1))
+        // A request still waits for its answer.
+        if note.asked != nil { continue }
+        try connection.execute(
+          "DELETE FROM inbox WHERE zone = $1 AND share = $2", [.text(zone), .blob(try row.blob(0))])
+      }
     }
   }
 }

@@ -290,6 +290,8 @@ struct ShareRows {
       let former = before.map { InboxNote($0, for: account, owner) }
       note.news = news[account]
       if note == former { continue }
+      // Whoever is out and still asks is told of nothing else.
+      if note.offer == nil, former?.offer == nil, note.news == nil, !asking.contains(account) { continue }
       if Guests.isGuest(account) {
         try tellAbroad(note, account, of: share.id, revision)
         continue

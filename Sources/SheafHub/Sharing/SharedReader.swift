@@ -93,7 +93,7 @@ struct SharedReader {
         ])
       for row in rows {
         let change = try change(of: StoredZone.id(row.blob(0)), row.integer(1), since: since)
-        guard room.take(100 + (change.state?.wireBytes ?? 0)) else { return (changes, true) }
+        guard room.take(100 + ((change.state ?? change.deleted)?.wireBytes ?? 0)) else { return (changes, true) }
         changes.append(change)
       }
       if rows.count < count { return (changes, false) }

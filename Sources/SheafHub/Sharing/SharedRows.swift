@@ -116,6 +116,15 @@ enum SharedRows {
     try connection.execute("DELETE FROM entries WHERE zone = $1 AND item = $2", [.text(zone), .blob(item.bytes)])
   }
 
+  /// Forgets that a deleted item was in a share, if the folder that it was in left that or entered it since: the number
+  /// that the item gets next would hide that.
+  static func settleEntry(of row: ItemRow, _ finder: inout ShareFinder, _ stored: inout StoredZone) throws {
+    guard row.isDeleted, try finder.entry(of: row.item) != nil, try finder.deleted(row, in: &stored) == nil else {
+      return
+    }
+    try forgetEntry(of: row.item, of: stored.zone, &stored.connection)
+  }
+
   /// Forgets an item that was deleted long ago.
   static func forget(_ item: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
     try forgetEntry(of: item, of: zone, &connection)

@@ -94,6 +94,7 @@ struct Purge {
     var budget = StoredZone.chunkStep
     try stored.purge(version, &head, &budget)
     try stored.notePurges(1, of: row.item)
+    try SharedRows.settleEntry(of: row, &finder, &stored)
     try stored.renumber(row, by: device, &head)
     // Members are told of what they could see.
     if let standing = try finder.standing(of: row, in: &stored),

@@ -152,7 +152,7 @@ package struct Decision {
     let original = row
     var verdict = Verdict(serial: send.serial, outcome: .done, item: row.item)
     // Of a document that expired nothing is left that could come back.
-    guard row.kind != .document || row.version != nil || send.version != nil else { throw Refusal(reason: .unknown) }
+    guard row.kind != .document || row.version != nil || send.version != nil else { throw Refusal(reason: .purged) }
     // An item that was saved or changed here, and deleted there, comes back where it was.
     row.deleted = nil
     if let places = send.places {

@@ -46,10 +46,11 @@ package struct Labels: Sendable {
       if let holder, holder.number < first {
         throw HubError(.conflict, "label: a version from before the item was shared has it; give another one")
       }
+      var finder = try ShareFinder(zone: zone, connection: connection)
+      try SharedRows.settleEntry(of: row, &finder, &stored)
       try stored.setLabel(label, of: known.id, known.item)
       try stored.renumber(row, by: device, &head)
       // Members are told of what they can see, also where a label goes from that to a version which they do not see.
-      var finder = try ShareFinder(zone: zone, connection: connection)
       if let standing = try finder.standing(of: row, in: &stored),
         max(known.number, holder?.number ?? 0)
           >= (try SharedRows.firstVersion(of: row, standing, in: zone, &stored.connection))

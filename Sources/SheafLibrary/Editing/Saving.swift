@@ -230,14 +230,14 @@ extension Library {
       }
       if row.content != inode.row.content { try endOthers(than: draft, of: inode, change) }
       try change.rows.update(row, keepsItem: true)
-      if session.kept != nil || inode.isKeptEmpty { try change.rows.deleteWorkingCopy(row.ino) }
+      if session.kept != nil || inode.keptEmptyBy != nil { try change.rows.deleteWorkingCopy(row.ino) }
       let freed = try freeReplaced(references, session, inode, change)
       change.whenRecorded { [self, storedNow = change.storedChunks, result] in
         let isNew = row.content != inode.row.content
         inode.row.content = row.content
         inode.row.size = row.size
         inode.item = result.item
-        inode.isKeptEmpty = false
+        inode.keptEmptyBy = nil
         sessions.addUnsaved(-draft.unsavedBytes)
         if row.content == stored {
           draft.working?.adopt(content)

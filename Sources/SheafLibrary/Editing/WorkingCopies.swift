@@ -298,13 +298,15 @@ extension Library {
 
   /// Empties a document whose place a program took that wrote nothing before the crash (rule 5).
   private func recoverEmpty(_ inode: Inode, _ row: WorkingCopyRow) {
-    inode.isKeptEmpty = true
+    inode.keptEmptyBy = row.author
     let draft = inode.draft(of: row.author)
     do {
       load(inode, draft)
       try beginSession(inode, draft, handle: nil, at: row.time)
       draft.session?.cause = row.cause
       try draft.working?.truncate(to: 0, from: self)
+      // An autosave tries again what fails.
+      draft.session?.hasWrites = true
       try makeVersion(inode, draft, cause: row.cause)
       try endSession(inode, draft)
     } catch {

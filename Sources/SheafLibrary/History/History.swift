@@ -115,11 +115,13 @@ extension Library {
     (row.content, row.size) = (version.content, version.content.length)
     (row.mtime, row.ctime) = (mtime, ctime)
     try change.rows.update(row)
+    if inode.keptEmptyBy != nil { try change.rows.deleteWorkingCopy(row.ino) }
     try logSave(version, of: item, inode: row, by: .unknown, change)
     let (final, finalItem) = (row, item)
     change.whenRecorded { [self] in
       inode.item = finalItem
       inode.row = final
+      inode.keptEmptyBy = nil
       for draft in inode.drafts where draft.working != nil { draft.working = WorkingCopy(version.content) }
       tell(.saved(inode.ino), from: 0)
     }

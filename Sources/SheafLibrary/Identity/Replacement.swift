@@ -179,7 +179,7 @@ extension Library {
     guard row.size > 0 else { return }
     try change.rows.set(
       WorkingCopyRow(ino: row.ino, author: account, time: change.time, cause: .replace, writes: .emptied))
-    change.whenRecorded { inode.isKeptEmpty = true }
+    change.whenRecorded { inode.keptEmptyBy = account }
   }
 
   /// Since when a document has had the name that it lost and now has again: nobody is to see that it was away.

@@ -186,6 +186,11 @@ extension Library {
           let event = arrival.event
           if try change.rows.hasReplicaEvent(arrival.id.bytes, in: name, of: account) { continue }
           let isOwn = event.data.device?.id == device
+          if isOwn, event.type == .comment, let item = try change.rows.item(uuid: UUID(bytes: arrival.subject.bytes)) {
+            try change.rows.removeWaitingEvent(arrival.id.bytes, of: item.id)
+            // It was told while the account was not connected.
+            if try change.rows.hasOwnEvent(arrival.id.bytes, of: item.id) { continue }
+          }
           let isPast =
             isOwn ? event.time <= own.since : event.sequence <= (log.past ?? 0)
           let isElsewhere = share != nil && zones.contains { WireID(bytes: $0)?.description == arrival.zone }

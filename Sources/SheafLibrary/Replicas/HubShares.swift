@@ -138,15 +138,18 @@ extension Library: SharedReplicaInterface {
       for invited in joined where invited.account == account {
         let (entry, hub) = (invited.entry, invited.hub)
         let owner = try AccountHandle(entry.owner)
+        let followed = try read { try $0.replicas() }.first {
+          $0.reader == account && $0.zone == entry.share.bytes && $0.hub == hub
+        }.map { FollowedShare(share: entry.share, account: $0.account) }
         if try connectedAccount(owner, at: hub) != nil {
-          let row = try read { try $0.replicas() }.first {
-            $0.reader == account && $0.zone == entry.share.bytes && $0.hub == hub
-          }
-          if let row { duties.ownedHere.append(FollowedShare(share: entry.share, account: row.account)) }
+          if let followed { duties.ownedHere.append(followed) }
           continue
         }
         // Its documents are here with the same ids, from when its owner was connected here.
-        if try isKept(owner, of: hub) { continue }
+        if try isKept(owner, of: hub) {
+          if let followed { duties.followed.append(followed) }
+          continue
+        }
         let person = try self.account(of: entry.owner, called: entry.offer?.ownerName, at: hub)
         let number = try self.account(ofShare: entry.share, by: person, at: hub)
         if let known = try read({ try $0.replica(number) }) {

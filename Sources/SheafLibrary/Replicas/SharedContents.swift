@@ -43,16 +43,25 @@ extension Library {
 
   /// Notes everything that is in a share: all else left, but for what is noted as deleted.
   ///
-  /// - Parameter token: After which the share's feed goes on.
-  package func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws {
+  /// - Parameters:
+  ///   - gone: What its feed told last that left, which may be in the trash here.
+  ///   - token: After which the share's feed goes on.
+  package func noteAllShared(
+    _ states: [ItemState], left gone: Set<WireID>, token: String, of share: FollowedShare
+  ) throws {
     let told = Dictionary(states.map { ($0.item, $0) }) { $1 }
+    // Without a token nothing tells what left of that which was deleted.
+    let trash = try locked({ try connected(share.account).token }) == nil ? sentTrash(of: share.account) : []
     let stays = try sendAgain(told, to: share)
     // Of some the hub told, and they could not be shown yet.
     let known = try locked {
       try read { try $0.replicaBases(of: share.account) + $0.replicaNews(of: share.account, limit: .max).map(\.item) }
     }
-    let left = try Set(known.compactMap { WireID(bytes: $0) })
-      .filter { try told[$0] == nil && !stays.contains($0) && !isNotedAsDeleted($0, of: share.account) }.sorted()
+    let left = try Set(known.compactMap { WireID(bytes: $0) }).union(gone).union(trash)
+      .filter { id in
+        guard told[id] == nil, !stays.contains(id) else { return false }
+        return try gone.contains(id) || !isNotedAsDeleted(id, of: share.account)
+      }.sorted()
     try noteDeparted(left, from: share)
     try takeAway(Set(left), from: share)
     try noteAnew(states, of: share)
@@ -66,6 +75,22 @@ extension Library {
         try change.rows.noteAllReplicaChanges(of: share.account)
       }
     }
+  }
+
+  /// What is in the trash of an account, and has nothing that its hub does not have.
+  private func sentTrash(of account: Int64) throws -> [WireID] {
+    var (found, last): ([WireID], DeletedRow?) = ([], nil)
+    repeat {
+      last = try locked {
+        let rows = try read { [last] in try $0.deleted(before: last, limit: Self.notedAtOnce) }
+        for (row, owner) in rows where owner == account {
+          guard let item = try item(of: inode(row.ino)) else { continue }
+          if try replicaVersions(of: item, connected(account)).unsent.isEmpty { found.append(WireID(item.uuid)) }
+        }
+        return rows.count < Self.notedAtOnce ? nil : rows.last?.row
+      }
+    } while last != nil
+    return found
   }
 
   private func isNotedAsDeleted(_ id: WireID, of account: Int64) throws -> Bool {
@@ -203,7 +228,7 @@ extension Library {
   /// the hub does not have, a folder goes with all that is in it. Where the process ends before that, the hub is asked
   /// again (``settle(_:of:)``).
   package func giveUp(_ items: Set<WireID>, in share: FollowedShare) throws {
-    for item in items.sorted() { try rescue(item, in: share) }
+    for item in items.sorted() { try rescue(item, in: share, isGivenUp: true) }
     try takeAway(items.filter { try !tellAgain($0, in: share) }, from: share)
   }
 
@@ -333,7 +358,10 @@ extension Library {
   }
 
   /// Makes a document of what was saved here of one and the hub does not have, in the `Documents` of who saved it last.
-  private func rescue(_ id: WireID, in share: FollowedShare) throws {
+  ///
+  /// - Parameter isGivenUp: Whether all of the document is to be kept of which the hub has nothing: it was recovered here,
+  ///   and the hub does not take it any more.
+  private func rescue(_ id: WireID, in share: FollowedShare, isGivenUp: Bool = false) throws {
     completeSaves()
     try locked {
       let replica = try connected(share.account)
@@ -357,6 +385,10 @@ extension Library {
             item: item.id, number: 1, time: inode.row.mtime, author: item.creator, size: content.length, cause: .save,
             base: nil, content: content, isOpen: false)
         ]
+      }
+      if rows.isEmpty, !isKnown, isGivenUp, inode.row.nlink > 0, item.version > 0 {
+        rows = try [read { try $0.version(item.id, item.version) }].compactMap { $0 }
+          .filter { $0.content.absentLength == 0 }
       }
       guard let last = rows.last else { return }
       let author = accountTable[last.author].flatMap { $0.elsewhere == nil ? $0.id : nil } ?? replica.reader

@@ -43,7 +43,7 @@ package protocol SharedReplicaInterface: AnyObject, Sendable {
 
   func noteDeleted(_ states: [ItemState], in share: FollowedShare) throws
   func noteShared(_ states: [ItemState], left: [WireID], token: String, of share: FollowedShare) throws
-  func noteAllShared(_ states: [ItemState], token: String, of share: FollowedShare) throws
+  func noteAllShared(_ states: [ItemState], left: Set<WireID>, token: String, of share: FollowedShare) throws
   func isSharedFolder(_ item: WireID, in share: FollowedShare) throws -> Bool
   func giveUp(_ items: Set<WireID>, in share: FollowedShare) throws
 }

@@ -73,7 +73,8 @@ extension Library {
           changes.append(
             LatestChange(
               time: event.time, actor: event.data.actor.handle, type: event.type.rawValue, name: event.data.item.name,
-              recovered: event.isRecovery, participant: event.data.participant?.handle))
+              recovered: event.isRecovery, participant: event.data.participant?.handle,
+              wasInvited: event.data.participant?.acceptance == Acceptance.pending.rawValue))
         }
         border = oldest.number
       }

@@ -161,7 +161,8 @@ extension Library {
   @discardableResult
   func checkLeaving(_ participant: ParticipantRow?, _ share: ShareBook.Entry) throws -> ParticipantRow {
     guard let participant, Self.allows(.leave, participant) else {
-      let path = try sharedInode(share.row.item).map { try mountPath($0, for: share.owner) } ?? share.row.title
+      let owned = participant?.role == .owner ? try sharedInode(share.row.item) : nil
+      let path = try owned.map { try mountPath($0, for: share.owner) } ?? share.row.title
       throw SheafError(
         .notPermitted, subject: path, reason: "is shared by you",
         advice: "stop it with: sheaf unshare \(path.shellWord)")

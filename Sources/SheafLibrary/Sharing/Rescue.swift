@@ -43,11 +43,11 @@ extension Library {
       }
       drop(draft, of: inode)
     }
-    if inode.isKeptEmpty, !inode.isOrphan {
+    if inode.keptEmptyBy == draft.account, !inode.isOrphan {
       // It has its contents again.
       try makeChange(.workingCopy, freesSpace: true) { change in
         try change.rows.deleteWorkingCopy(inode.ino)
-        change.whenRecorded { inode.isKeptEmpty = false }
+        change.whenRecorded { inode.keptEmptyBy = nil }
       }
     }
     // The version saved before ends as it is.

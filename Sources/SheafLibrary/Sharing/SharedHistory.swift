@@ -86,6 +86,8 @@ extension Library {
     guard isForeign(inode, caller) else { return nil }
     guard let share = try share(ofFolder: folder), let account = caller.account, share.member(account) != nil
     else { return Timestamp(nanoseconds: .max) }
+    // Of a share at somebody else's hub only what its members may see is here.
+    if accountTable[inode.row.owner]?.elsewhere != nil { return nil }
     return try entryTime(of: inode, in: share)
   }
 

@@ -15,9 +15,9 @@ final class Inode {
   var others: [Int64: Draft] = [:]
   /// Whether the store has no row (any more): it lives on for those who have it open.
   var isOrphan = false
-  /// Whether a row (`working_copies`) says that it is empty, while it has the contents of the document whose place it
-  /// took: it is to be empty after a crash, too.
-  var isKeptEmpty = false
+  /// The account that made it, where a row (`working_copies`) says that it is empty, while it has the contents of the
+  /// document whose place it took: it is to be empty after a crash, too.
+  var keptEmptyBy: Int64?
   /// Whether it was made without a name (O_TMPFILE of open(2)), and may get one.
   var isNameless = false
   /// The account whose temporary file it is, which alone sees it (BesideDocuments.swift).

@@ -186,7 +186,7 @@ extension Library {
   /// Removes an inode's own rows: it has no name and is no item any more.
   func detach(_ inode: Inode, _ change: Change) throws {
     let xattrs = try detachXattrs(of: inode, change)
-    if inode.own.session?.kept != nil || inode.isKeptEmpty { try change.rows.deleteWorkingCopy(inode.ino) }
+    if inode.own.session?.kept != nil || inode.keptEmptyBy != nil { try change.rows.deleteWorkingCopy(inode.ino) }
     try change.rows.deleteInode(inode.ino)
     try removeMark(of: inode.ino, change)
     let share =
@@ -213,7 +213,7 @@ extension Library {
       inode.row.item = nil
       inode.item = nil
       inode.isOrphan = true
-      inode.isKeptEmpty = false
+      inode.keptEmptyBy = nil
       inode.hasNewAccessTime = false
       sessions.remove(inode.ino)
       identity.forget(inode.ino)

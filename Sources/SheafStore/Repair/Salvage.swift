@@ -104,7 +104,7 @@ struct Salvage {
         case .newToken: _ = ShareToken.random().text.bind(to: statement, at: place)
         case .newHandle: _ = Mending.handle(ofLost: number).bind(to: statement, at: place)
         // No folder has a number below zero.
-        case .noFolder: _ = (-number).bind(to: statement, at: place)
+        case .noFolder: _ = (-max(number, -Int64.max)).bind(to: statement, at: place)
         case .noHash:
           let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
           _ = bytes.bind(to: statement, at: place)

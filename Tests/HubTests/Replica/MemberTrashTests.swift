@@ -142,6 +142,44 @@ import Testing
     }
   }
 
+  /// All of it is read anew, since a folder came in; what was destroyed meanwhile, or brought back outside, goes all the
+  /// same.
+  @Test func whatLeavesTheOwnersTrashWhileAFolderComesInLeaves() throws {
+    try story { people in
+      try people.alice.shell("echo SECRET > plans/x && mkdir new && echo n > new/n")
+      try people.settle()
+      try people.alice.shell("rm plans/doc plans/x")
+      try people.settle()
+      #expect(try bob(people, "cat .deleted/x") == "SECRET")
+      _ = try people.bob.succeed("sync", "--pause")
+      _ = try people.alice.succeed("purge", "Documents/plans/x", "--yes")
+      try people.alice.shell("mv plans/.deleted/doc mine && mv new plans/")
+      try people.alice.wait()
+      _ = try people.bob.succeed("sync", "--resume")
+      try people.settle()
+      #expect(try bob(people, "cat new/n; ls .deleted") == "n")
+      #expect(try Command.shell("grep -c SECRET '\(people.bob.library.library)'").run().text == "0")
+    }
+  }
+
+  /// The hub has forgotten what bob's machine still has.
+  @Test func whatTheHubForgotComesBackAsANewDocument() throws {
+    try story { people in
+      try people.alice.shell("rm plans/doc")
+      try people.settle()
+      _ = try people.bob.succeed("sync", "--pause")
+      _ = try people.bob.succeed("recover", "\(Self.plans)/doc")
+      _ = try people.alice.succeed("purge", "Documents/plans/doc", "--yes")
+      try people.alice.wait()
+      _ = try people.bob.succeed("sync", "--resume")
+      try people.settle()
+      let found = try Command.shell(
+        "cd '\(people.bob.library.mountpoint)' && cat Documents/* \(Self.plans)/doc"
+      ).run().text
+      #expect(found.contains("two"), "\(found)")
+    }
+  }
+
   /// Both without the hub: what was deleted here comes back here, and what was changed here comes back for all.
   @Test func whatIsBroughtBackOnATrainIsBackForAll() throws {
     try story { people in
