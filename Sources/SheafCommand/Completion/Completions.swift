@@ -96,11 +96,8 @@ enum Completions {
       }
       defer { watch.cancel() }
       let fitting = typed.fitting(await asked.value)
-      return switch CompletionShell.requesting {
-      case .bash: fitting.map(quoted)
-      case .zsh: fitting.map(escaped)
-      default: fitting
-      }
+      if isForBash { return fitting.map(quoted) }
+      return CompletionShell.requesting == .zsh ? fitting.map(escaped) : fitting
     }
   }
 
