@@ -267,10 +267,6 @@ import Testing
       #expect(requests.contains(Self.bob) && requests.contains("blocked"), "\(requests)")
       let shares = try people.alice.succeed("shares").text
       #expect(shares.contains("Blocked\n  Documents/asked"), "\(shares)")
-      // The hub tells nothing of a share whose item is deleted.
-      try people.alice.shell("rmdir asked")
-      try people.alice.wait()
-      #expect(try people.alice.succeed("requests").text == "Nobody asks for access.")
     }
   }
 
