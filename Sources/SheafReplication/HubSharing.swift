@@ -4,7 +4,6 @@ import SheafLibrary
 import SheafModel
 import SheafService
 import SheafWire
-import Synchronization
 
 /// What commands do with shares at a hub: the hub is asked, and then its answer shown.
 struct HubSharing: Sendable {
@@ -236,28 +235,35 @@ struct HubSharing: Sendable {
       }
       var all: [AccessRequest] = []
       for entry in entries where entry.offer?.requests ?? 0 > 0 { all += try await requests(in: entry) }
-      let blocked = Mutex<[AccessRequest]>([])
-      let others = entries.filter { $0.offer?.requests == 0 }
-      try? await withTimeout(Self.elsewhere) {
-        await withTaskGroup(of: Void.self) { group in
-          var rest = others[...]
-          for _ in 0..<Self.askedShares {
-            guard let entry = rest.popFirst() else { break }
-            group.addTask { await gather(entry, in: blocked) }
-          }
-          while await group.next() != nil {
-            if let entry = rest.popFirst() { group.addTask { await gather(entry, in: blocked) } }
-          }
-        }
-      }
-      return all + blocked.withLock { $0 }
+      return all + (await blocked(in: entries.filter { $0.offer?.requests == 0 }))
     }
   }
 
-  /// Adds those who are blocked from a share, if its hub tells.
-  private func gather(_ entry: InboxEntry, in blocked: borrowing Mutex<[AccessRequest]>) async {
-    guard let some = try? await requests(in: entry) else { return }
-    blocked.withLock { $0 += some }
+  /// Those who are blocked from shares, as far as their hubs tell soon.
+  private func blocked(in entries: [InboxEntry]) async -> [AccessRequest] {
+    await withTaskGroup(of: [AccessRequest]?.self) { group in
+      group.addTask {
+        try? await Task.sleep(for: Self.elsewhere)
+        return nil
+      }
+      var all: [AccessRequest] = []
+      var rest = entries.dropFirst(Self.askedShares)
+      var asked = 0
+      for entry in entries.prefix(Self.askedShares) {
+        group.addTask { (try? await requests(in: entry)) ?? [] }
+        asked += 1
+      }
+      // The clock's is none.
+      while asked > 0, let some = await group.next() ?? nil {
+        all += some
+        asked -= 1
+        guard let entry = rest.popFirst() else { continue }
+        group.addTask { (try? await requests(in: entry)) ?? [] }
+        asked += 1
+      }
+      group.cancelAll()
+      return all
+    }
   }
 
   private func requests(in entry: InboxEntry) async throws -> [AccessRequest] {

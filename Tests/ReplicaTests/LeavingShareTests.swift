@@ -75,7 +75,7 @@ import Testing
       }
       self.ids = ids
       self.states = states
-      try library.noteAllShared(states, token: "1", of: share)
+      try library.noteAllShared(states, left: [], token: "1", of: share)
       try Self.carryOut(machine, share, Self.texts(ids))
       #expect(try library.showShares(of: account, except: []) == 0)
       let documents = try library.locked { try library.documents(ofConnected: share.account) }
@@ -131,12 +131,33 @@ import Testing
     let member = try Member(isEverything: isEverything)
     let (library, share) = (member.library, member.share)
     let gone = Set(try ["out", "out/a.md"].map { try #require(member.ids[$0]) })
-    try library.noteAllShared(member.states.filter { !gone.contains($0.item) }, token: "2", of: share)
+    try library.noteAllShared(member.states.filter { !gone.contains($0.item) }, left: [], token: "2", of: share)
     #expect(throws: SheafError.self) { try member.inode("out") }
-    try library.noteAllShared(member.states, token: "3", of: share)
+    try library.noteAllShared(member.states, left: [], token: "3", of: share)
     try member.carryOut()
     #expect(try library.sends(of: share.account, limit: 10).isEmpty)
     #expect(try member.machine.text(member.inode("out/a.md")) == "a\n")
+    try member.machine.finish()
+  }
+
+  /// What was deleted, recovered here, and is not taken back by the hub, is kept as a document of who recovered it.
+  @Test func whatWasRecoveredInVainIsKept() throws {
+    let member = try Member(isEverything: false)
+    let (library, share) = (member.library, member.share)
+    let id = try #require(member.ids["b.md"])
+    var state = try #require(member.states.first { $0.item == id })
+    (state.number, state.isDeleted, state.deleted, state.version) = (20, true, 1, nil)
+    try library.noteDeleted([state], in: share)
+    try member.carryOut()
+    #expect(try member.names == ["c.md", "out"])
+    let account = try library.connectedHandle(member.machine.account)
+    _ = try library.recover(ItemPath(account: account, "Shared/carol@hub.example/team/b.md"), id: nil) { _ in }
+    #expect(try member.names == ["b.md", "c.md", "out"])
+    try library.giveUp([id], in: share)
+    #expect(try member.names == ["c.md", "out"])
+    let documents = try library.documents(of: account)
+    let kept = try library.lookup(documents, Array("b (not saved).md".utf8), .api(member.machine.account)).ino
+    #expect(try member.machine.text(kept) == "b\n")
     try member.machine.finish()
   }
 
@@ -146,7 +167,8 @@ import Testing
     let member = try Member(isEverything: false)
     let (machine, share) = (member.machine, member.share)
     let ids = try ["out", "out/a.md", "b.md"].map { try #require(member.ids[$0]) }
-    try member.library.noteAllShared(member.states.filter { !ids[..<2].contains($0.item) }, token: "2", of: share)
+    try member.library.noteAllShared(
+      member.states.filter { !ids[..<2].contains($0.item) }, left: [], token: "2", of: share)
     try member.library.noteShared([], left: [ids[2]], token: "3", of: share)
     if restarts { try machine.restart() }
     let back = member.states.filter { ids.contains($0.item) }.map { state in
@@ -171,7 +193,7 @@ import Testing
     try library.noteShared([state], left: [], token: "2", of: share)
     try member.carryOut()
     #expect(try library.replicaCounts(share.account).news == 1)
-    try library.noteAllShared(member.states, token: "3", of: share)
+    try library.noteAllShared(member.states, left: [], token: "3", of: share)
     try member.carryOut()
     let counts = try library.replicaCounts(share.account)
     #expect(counts.news == 0 && counts.changes == 0 && counts.histories == 0, "\(counts)")
@@ -184,7 +206,7 @@ import Testing
     let member = try Member(isEverything: false)
     let gone = Set(try ["out", "out/a.md"].map { try #require(member.ids[$0]) })
     try member.library.noteAllShared(
-      member.states.filter { !gone.contains($0.item) }, token: "2", of: member.share)
+      member.states.filter { !gone.contains($0.item) }, left: [], token: "2", of: member.share)
     try member.machine.restart()
     try member.carryOut()
     #expect(try member.library.sends(of: member.share.account, limit: 10).isEmpty)
@@ -221,7 +243,7 @@ import Testing
     // It goes back to before that, and to before there was one of the folders.
     let gone = Set(try ["out", "out/a.md"].map { try #require(member.ids[$0]) })
     try member.library.reread(share.account, isGone: true)
-    try member.library.noteAllShared(member.states.filter { !gone.contains($0.item) }, token: "9", of: share)
+    try member.library.noteAllShared(member.states.filter { !gone.contains($0.item) }, left: [], token: "9", of: share)
     _ = try member.library.plan(share.account)
     let sends = try member.library.sends(of: share.account, limit: 10).map(\.send)
     let names = sends.map { $0.places?.first.map { String(decoding: $0.name, as: UTF8.self) } }
