@@ -105,6 +105,25 @@ struct MadeAnewTests {
     }
   }
 
+  /// What somebody brings back and restores while the program has its file open is not emptied by the next start.
+  @Test func whatIsRestoredMeanwhileStays() throws {
+    try story { people in
+      try people.as(.alice) { try $0.save(doc, "TWO") }
+      people.clock.advance(20)
+      try people.as(.alice, process: getpid()) { (me) throws in
+        let handle = try Way.unlinked.begin(me, doc)
+        try people.as(.alice, process: getppid()) { (other) throws in
+          try other.unlink(doc)
+          _ = try other.library.recover(other.path(doc), id: nil) { _ in }
+          _ = try other.library.restore(other.path(doc), version: 1)
+        }
+        try afterAKill(people) { (next) throws in #expect(try next.read(doc) == "OLD") }
+        try me.close(handle)
+        try afterAKill(people) { (next) throws in #expect(try next.read(doc) == "OLD") }
+      }
+    }
+  }
+
   /// A rename and a removal take along what is to be empty.
   @Test func whatIsToBeEmptyGoesWithItsFile() throws {
     try story { people in
