@@ -244,6 +244,13 @@ import Testing
       try await answer(carol, .approve)
       #expect(try await story.inbox(carol).map(\.offer?.title) == ["Secret"])
       #expect(try await asks(carol) == nil)
+      // The same for somebody who was removed and asks again.
+      let now = story.hub.clock.clock.now
+      try await story.sharing.change(share.id, by: alice) { try $0.remove(carol.handle, by: alice.zone, at: now) }
+      let link = try await story.sharing.share(share.id, for: alice).token
+      _ = try await story.sharing.accept(link, by: carol)
+      _ = try await story.sharing.share(story.folder, ShareSettings(title: "More secret"), by: alice)
+      #expect(try await asks(carol)?.title == "Secret")
       // An invitation answers, too, and is told.
       try await story.invite(dora, to: share.id)
       #expect(try await asks(dora) == nil)
