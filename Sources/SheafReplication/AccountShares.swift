@@ -16,6 +16,8 @@ final class AccountShares: Sendable {
   private static let elsewhere = Duration.seconds(5)
   /// How long what was done in a share may take to be sent after the account left it.
   private static let patience = Duration.seconds(30)
+  /// The same where the share's owner is connected here by now, and nobody waits.
+  private static let ownerPatience = Duration.seconds(3600)
   /// Between two attempts after a failure, at first and at most.
   private static let attempts = (first: 0.5, longest: 60.0)
 
@@ -39,7 +41,9 @@ final class AccountShares: Sendable {
     /// The number of the inbox that was read last.
     var readInbox: Int64?
     /// Whether everything that was read is shown.
-    var isShown = false
+    private(set) var isShown = false
+    /// How often that was called in question.
+    private(set) var doubts = 0
     /// Whether the hub is to be told that the account left some.
     var isLeaving = true
     /// Shares whose item is deleted at the hub, until the hub tells of them again.
@@ -59,6 +63,17 @@ final class AccountShares: Sendable {
     /// The number of the inbox when keys for such shares were deposited last.
     var deposited: Int64?
     var isOver = false
+
+    /// Has everything looked at again.
+    mutating func doubt() {
+      isShown = false
+      doubts += 1
+    }
+
+    /// Notes that everything is shown, unless that was called in question since.
+    mutating func settle(_ known: Int) {
+      if known == doubts { isShown = true }
+    }
   }
 
   let own: ReplicaEngine
@@ -156,7 +171,7 @@ final class AccountShares: Sendable {
             state.inbox = news.inbox
             for share in news.shares {
               state.numbers[share.share] = share.number
-              if share.number > 0, state.suspended.remove(share.share) != nil { state.isShown = false }
+              if share.number > 0, state.suspended.remove(share.share) != nil { state.doubt() }
             }
           }
           signal.raise()
@@ -214,14 +229,14 @@ final class AccountShares: Sendable {
       state.withLock { state in
         state.readInbox = inbox
         state.suspended = []
+        state.doubt()
       }
     }
     try await depositKeys()
     wakeEngines()
     let isOut = engines.contains(where: \.isOut)
     if !isNew, isShown, !isOut, try await !call({ try $0.isLeaving($1) }) { return nil }
-    // Whoever has it looked at again meanwhile says so.
-    state.withLock { $0.isShown = true }
+    let doubts = state.withLock(\.doubts)
     let duties = try await call { library, number in try library.shareDuties(of: number) }
     for share in duties.ended { try await end(share) }
     for share in duties.followed { try await follow(share) }
@@ -229,12 +244,13 @@ final class AccountShares: Sendable {
     for share in duties.ownedHere {
       // What was saved in it goes to the hub first.
       try await follow(share)
-      if try await isSent(share.share, within: nil) { try await end(share) } else { isSending = true }
+      if try await isSent(share.share, within: Self.ownerPatience) { try await end(share) } else { isSending = true }
     }
     let suspended = state.withLock { $0.suspended }
     let waiting = try await call { library, number in try library.showShares(of: number, except: suspended) }
     state.withLock { state in
-      state.isShown = state.isShown && waiting == 0 && duties.left.isEmpty && !isSending
+      // Whatever came meanwhile is looked at again.
+      if waiting == 0, duties.left.isEmpty, !isSending { state.settle(doubts) }
       state.isLeaving = !duties.left.isEmpty
     }
     wakeEngines()
@@ -275,13 +291,13 @@ final class AccountShares: Sendable {
 
   /// Whether the hub has what was done in a share before the account left it: what the same program deleted on the way
   /// out is to be back there, too. It is not waited for without an end.
-  private func isSent(_ share: WireID, within patience: Duration? = patience) async throws -> Bool {
+  private func isSent(_ share: WireID, within patience: Duration = patience) async throws -> Bool {
     let (engine, since) = state.withLock { state in
       let since = state.departures[share] ?? .now
       state.departures[share] = since
       return (state.running[share]?.engine, since)
     }
-    if let engine, !engine.isOut, patience.map({ ContinuousClock.now - since < $0 }) ?? true {
+    if let engine, !engine.isOut, ContinuousClock.now - since < patience {
       let status = try await engine.status()
       if status.unsent > 0 || !status.isSettled { return false }
     }
@@ -378,7 +394,7 @@ final class AccountShares: Sendable {
 
   /// Has the account's shares looked at, since another account of the library was connected or is no more.
   func noteOtherAccounts() {
-    state.withLock { $0.isShown = false }
+    state.withLock { $0.doubt() }
     signal.raise()
   }
 

@@ -227,20 +227,22 @@ struct HubSharing: Sendable {
   }
 
   /// The people who ask the account for access to anything, and those whom it blocked. The inbox counts the former alone.
-  /// So all other shares are asked, too, some at once and for a few seconds: a hub that is away holds up nothing.
+  /// So all other shares are asked, too, and those of other hubs, some at once and for a few seconds: another hub that is
+  /// away holds up nothing.
   func accessRequests() async throws -> [AccessRequest] {
     try await asked {
       let entries = try await client.inbox().entries.filter { entry in
         entry.acceptance == .accepted && (entry.offer?.role == .owner || entry.offer?.role == .administrator)
       }
       var all: [AccessRequest] = []
-      for entry in entries where entry.offer?.requests ?? 0 > 0 { all += try await requests(in: entry) }
-      return all + (await blocked(in: entries.filter { $0.offer?.requests == 0 }))
+      let asked = entries.filter { $0.hub == nil && $0.offer?.requests ?? 0 > 0 }
+      for entry in asked { all += try await requests(in: entry) }
+      return all + (await soon(entries.filter { entry in !asked.contains { $0.share == entry.share } }))
     }
   }
 
-  /// Those who are blocked from shares, as far as their hubs tell soon.
-  private func blocked(in entries: [InboxEntry]) async -> [AccessRequest] {
+  /// Those who ask and who are blocked, as far as the hubs of their shares tell soon.
+  private func soon(_ entries: [InboxEntry]) async -> [AccessRequest] {
     await withTaskGroup(of: [AccessRequest]?.self) { group in
       group.addTask {
         try? await Task.sleep(for: Self.elsewhere)

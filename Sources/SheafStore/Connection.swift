@@ -206,14 +206,14 @@ final class Connection {
 
   /// Commits.
   func commit() throws {
-    if let growth {
-      // Not as other queries, which wait for the statements that are still to run.
-      if sqlite3_step(growth.pages.handle) == SQLITE_ROW {
-        growth.room.allocate(pages: sqlite3_column_int64(growth.pages.handle, 0))
-      }
-      sqlite3_reset(growth.pages.handle)
-    }
     try execute("COMMIT")
+    // After it, so that the log has its room first.
+    guard let growth else { return }
+    // Not as other queries, which wait for the statements that are still to run.
+    if sqlite3_step(growth.pages.handle) == SQLITE_ROW {
+      growth.room.allocate(pages: sqlite3_column_int64(growth.pages.handle, 0))
+    }
+    sqlite3_reset(growth.pages.handle)
   }
 
   /// Does a recorded statement again.

@@ -209,12 +209,12 @@ struct Inboxes: Sendable {
     let limit = clock.now.nanoseconds - Self.endedLifetime
     try await database.write { connection in
       let rows = try connection.query(
-        "SELECT share, entry FROM inbox WHERE zone = $1 AND acceptance = $2 AND changed < $3",
+        "SELECT share, entry, changed FROM inbox WHERE zone = $1 AND acceptance = $2 AND changed < $3",
         [.text(zone), .text(Acceptance.removed.rawValue), .integer(limit)])
       for row in rows {
-        let note: InboxNote = try StoredZone.decoded(row.text(1))
-        // A request still waits for its answer.
-        if note.asked != nil { continue }
+        let note: InboxNote? = try? StoredZone.decoded(row.text(1))
+        // A request still waits for its answer; it may do so for longer.
+        if note?.asked != nil, try row.integer(2) >= limit - 3 * Self.endedLifetime { continue }
         try connection.execute(
           "DELETE FROM inbox WHERE zone = $1 AND share = $2", [.text(zone), .blob(try row.blob(0))])
       }

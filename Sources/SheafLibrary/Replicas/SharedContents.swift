@@ -50,14 +50,12 @@ extension Library {
     _ states: [ItemState], left gone: Set<WireID>, token: String, of share: FollowedShare
   ) throws {
     let told = Dictionary(states.map { ($0.item, $0) }) { $1 }
-    // Without a token nothing tells what left of that which was deleted.
-    let trash = try locked({ try connected(share.account).token }) == nil ? sentTrash(of: share.account) : []
     let stays = try sendAgain(told, to: share)
     // Of some the hub told, and they could not be shown yet.
     let known = try locked {
       try read { try $0.replicaBases(of: share.account) + $0.replicaNews(of: share.account, limit: .max).map(\.item) }
     }
-    let left = try Set(known.compactMap { WireID(bytes: $0) }).union(gone).union(trash)
+    let left = try Set(known.compactMap { WireID(bytes: $0) }).union(gone)
       .filter { id in
         guard told[id] == nil, !stays.contains(id) else { return false }
         return try gone.contains(id) || !isNotedAsDeleted(id, of: share.account)
@@ -75,22 +73,6 @@ extension Library {
         try change.rows.noteAllReplicaChanges(of: share.account)
       }
     }
-  }
-
-  /// What is in the trash of an account, and has nothing that its hub does not have.
-  private func sentTrash(of account: Int64) throws -> [WireID] {
-    var (found, last): ([WireID], DeletedRow?) = ([], nil)
-    repeat {
-      last = try locked {
-        let rows = try read { [last] in try $0.deleted(before: last, limit: Self.notedAtOnce) }
-        for (row, owner) in rows where owner == account {
-          guard let item = try item(of: inode(row.ino)) else { continue }
-          if try replicaVersions(of: item, connected(account)).unsent.isEmpty { found.append(WireID(item.uuid)) }
-        }
-        return rows.count < Self.notedAtOnce ? nil : rows.last?.row
-      }
-    } while last != nil
-    return found
   }
 
   private func isNotedAsDeleted(_ id: WireID, of account: Int64) throws -> Bool {

@@ -6,7 +6,7 @@ internal import Synchronization
 /// Room on the disk for the growth of the library's file, which is there before the log is copied into it.
 ///
 /// A full log can only be copied, and its own room be had back, if the file can grow; and other programs fill the disk
-/// at any moment. So with each commit the file gets the blocks that copying its pages will need, behind its end. It
+/// at any moment. So after each commit the file gets the blocks that copying its pages will need, behind its end. It
 /// gets no longer by that, and SQLite takes no notice. Once all of the log is copied, SQLite cuts off what was left.
 final class FileRoom: Sendable {
   /// -1 once closed.
@@ -41,7 +41,7 @@ final class FileRoom: Sendable {
       var status = stat()
       guard descriptor >= 0, fstat(descriptor, &status) == 0, end > Int64(status.st_size) else { return }
       let lacking = end - max(Int64(status.st_size), Int64(status.st_blocks) * 512)
-      guard lacking <= Self.triedRoom || hasRoom(for: lacking, descriptor) else { return }
+      guard lacking > 0, lacking <= Self.triedRoom || hasRoom(for: lacking, descriptor) else { return }
       // Blocks that are there already stay as they are.
       _ = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, status.st_size, off_t(end) - status.st_size)
     }
