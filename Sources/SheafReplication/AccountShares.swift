@@ -250,7 +250,7 @@ final class AccountShares: Sendable {
     let waiting = try await call { library, number in try library.showShares(of: number, except: suspended) }
     state.withLock { state in
       // Whatever came meanwhile is looked at again.
-      if waiting == 0, duties.left.isEmpty, !isSending { state.settle(doubts) }
+      if waiting == 0, duties.left.isEmpty, !isSending { state.settle(doubts) } else { state.doubt() }
       state.isLeaving = !duties.left.isEmpty
     }
     wakeEngines()
