@@ -332,8 +332,7 @@ struct DeletionTests {
   }
 
   private func waitUntilFreed(_ library: Library) {
-    // On a busy machine upkeep waits for up to a minute between two sweeps.
-    let end = ContinuousClock.now + .seconds(90)
+    let end = ContinuousClock.now + .seconds(20)
     while !library.locked({ library.purged.isFreed }), ContinuousClock.now < end { sched_yield() }
   }
 

@@ -20,7 +20,7 @@ extension Library {
     try shrink()
     _ = try swept.get()
     try forgotten.get()
-    if isHeld { return locked { purged.wait(true) } }
+    if isHeld { return leaveToUpkeep() }
     try locked {
       guard purged.free(upTo: count) else { return }
       try makeChange(.sweep, freesSpace: true) { try $0.rows.setSetting(PurgedContents.setting, nil) }
@@ -32,9 +32,15 @@ extension Library {
     do {
       return try purge()
     } catch {
-      locked { purged.wait(!purged.isFreed) }
+      if locked({ !purged.isFreed }) { leaveToUpkeep() }
       throw error
     }
+  }
+
+  /// Leaves what is purged to upkeep, which may have rested since the last change.
+  private func leaveToUpkeep() {
+    locked { purged.wait(true) }
+    maintenance.wake(isChanged: false)
   }
 
   /// Whether what was purged is still to be freed, and whether nobody has any of it open.
