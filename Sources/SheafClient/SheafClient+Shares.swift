@@ -83,8 +83,8 @@ extension SheafClient {
     return try await transport.fetch(.post, "/v1/items/one-time-links", query: item.query, body: body)
   }
 
-  package func revokeOneTimeLinks(_ item: ItemAddress) async throws {
-    try await transport.perform(.delete, "/v1/items/one-time-links", query: item.query)
+  package func revokeOneTimeLinks(_ item: ItemAddress) async throws -> RevokedLinks {
+    try await transport.fetchIfAny(.delete, "/v1/items/one-time-links", query: item.query) ?? RevokedLinks(count: nil)
   }
 
   /// The requests for access to an item; without a path, all that the account may answer.

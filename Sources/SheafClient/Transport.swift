@@ -46,6 +46,15 @@ final class Transport: Sendable {
     return try await described { try Self.decode(await response.body.collect(upTo: Self.maximumAnswer)) }
   }
 
+  /// Fetches a value from a process that may be older and answer without one: nil then.
+  func fetchIfAny<Answer: Decodable>(
+    _ method: Method, _ resource: String, query: String = ""
+  ) async throws -> Answer? {
+    let response = try await send(method, resource, query: query, body: nil, within: nil)
+    let answer = try await described { try await response.body.collect(upTo: Self.maximumAnswer) }
+    return answer.readableBytes == 0 ? nil : try Self.decode(answer) as Answer
+  }
+
   /// Sends a request whose answer has no body.
   func perform(
     _ method: Method, _ resource: String, query: String = "", body: (any Encodable & Sendable)? = nil

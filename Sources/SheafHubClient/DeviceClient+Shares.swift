@@ -73,8 +73,13 @@ extension DeviceClient {
   }
 
   /// Ends the one-time links that nobody claimed.
-  package func revokeLinks(to share: WireID) async throws {
-    try await perform(HubRequest("/v1/shares/\(share)/links", method: .DELETE))
+  ///
+  /// - Returns: how many there were; nil from a hub whose program is older.
+  package func revokeLinks(to share: WireID) async throws -> Int? {
+    let request = HubRequest("/v1/shares/\(share)/links", method: .DELETE)
+    guard let facts = try await fetchIfAny(request, as: RevokedLinkFacts.self) else { return nil }
+    guard facts.revoked >= 0 else { throw nonsense("revokes fewer links than none") }
+    return facts.revoked
   }
 
   /// Those who ask for access.

@@ -212,6 +212,11 @@ package final class DeviceClient: Sendable {
     try await inSession { token in try await transport.fetch(request.with(token: token)) }
   }
 
+  /// As ``HubTransport/fetchIfAny(_:as:)``, in a session.
+  func fetchIfAny<Answer: Decodable & Sendable>(_ request: HubRequest, as type: Answer.Type) async throws -> Answer? {
+    try await inSession { token in try await transport.fetchIfAny(request.with(token: token), as: type) }
+  }
+
   func perform(_ request: HubRequest) async throws {
     try await inSession { token in try await transport.perform(request.with(token: token)) }
   }

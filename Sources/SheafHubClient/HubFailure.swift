@@ -55,6 +55,14 @@ package struct HubFailure: Error, Hashable, Sendable, CustomStringConvertible {
       case .refused(.quota), .refused(.full): .noSpace
       case .refused, .nonsense: .inputOutput
       }
-    return SheafError(kind, subject: hub, reason: reason, advice: advice)
+    return SheafError(kind, subject: hub, reason: reason, advice: advice, times: times)
+  }
+
+  /// The times in the reason, which hubs tell in UTC; nil where there are none.
+  private var times: [Timestamp]? {
+    let times = reason.matches(of: #/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z/#).compactMap {
+      Timestamp(rfc3339: String($0.output))
+    }
+    return times.isEmpty ? nil : times
   }
 }

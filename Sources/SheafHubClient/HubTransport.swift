@@ -155,6 +155,12 @@ final class HubTransport: Sendable {
     return try await decode(try await answer(to: request, upTo: longest))
   }
 
+  /// Fetches a value from a hub that may be older and say nothing but that it is done: nil then.
+  func fetchIfAny<Answer: Decodable & Sendable>(_ request: HubRequest, as type: Answer.Type) async throws -> Answer? {
+    let answer = try await answer(to: request, upTo: limits.answer)
+    return answer.readableBytes == 0 ? nil : try await decode(answer) as Answer
+  }
+
   /// Sends a request whose answer says nothing but that it is done.
   func perform(_ request: HubRequest) async throws { _ = try await answer(to: request, upTo: limits.answer) }
 

@@ -19,7 +19,7 @@ package struct FindRequest: Hashable, Sendable, Codable {
   package let deleted: Bool
   /// Each version, instead of each item.
   package let versions: Bool
-  /// Only documents that have a conflict.
+  /// Only documents that have a conflict, and those that a hub put beside others.
   package let conflicts: Bool
   package let limit: Int
 
@@ -83,11 +83,14 @@ package struct FoundItem: Hashable, Sendable, Codable {
   /// The version: the current one of a document, or the one that was found.
   @OrNull package var version: Int64?
   @OrNull package var label: String?
+  /// Of what is found for its conflict: whether a hub put it beside another document; nil for anything else.
+  @OrNull package var beside: HubCopy?
 
   package init(
     id: String, kind: String, path: String, size: Int64?, time: Timestamp, by: AccountHandle, version: Int64?,
-    label: String?
+    label: String?, beside: HubCopy?
   ) {
+    self.beside = beside
     (self.id, self.kind, self.path, self.time, self.by) = (id, kind, path, time, by)
     self.size = size
     self.version = version
@@ -100,8 +103,12 @@ package struct FoundItems: Sendable, Codable {
   package let items: [FoundItem]
   /// Whether there is more than the limit allowed.
   package let more: Bool
+  /// How many documents may have the text, and have not been searched, since their contents are at a hub alone; nil from
+  /// an older process.
+  package let notSearched: Int?
 
-  package init(items: [FoundItem], more: Bool) {
+  package init(items: [FoundItem], more: Bool, notSearched: Int) {
+    self.notSearched = notSearched
     self.items = items
     self.more = more
   }

@@ -16,6 +16,8 @@ package struct ItemStatus: Sendable, Codable {
   @OrFalse package var ignored: Bool
   /// Number of the version that the current one was not based on; nil if there is no conflict.
   @OrNull package var conflict: Int64?
+  /// Whether a hub put it beside another document; nil if it did not, or somebody renamed it since.
+  @OrNull package var beside: HubCopy?
   /// The share that the item is in; nil if it is in none.
   @OrNull package var share: Share?
   /// The participants, each with the time of their latest change; empty if nothing is shared.
@@ -27,9 +29,10 @@ package struct ItemStatus: Sendable, Codable {
 
   package init(
     id: String, path: String, kind: String, version: Int64?, owner: AccountHandle, mode: UInt32, mtime: Timestamp,
-    state: String, ignored: Bool, conflict: Int64?, share: Share?, people: [Collaborator], changes: [LatestChange],
-    can: [String]
+    state: String, ignored: Bool, conflict: Int64?, beside: HubCopy?, share: Share?, people: [Collaborator],
+    changes: [LatestChange], can: [String]
   ) {
+    self.beside = beside
     self.id = id
     self.path = path
     self.kind = kind

@@ -203,8 +203,10 @@ struct HubSharing: Sendable {
       url: facts.url, permission: facts.permission.local, expires: Timestamp(rfc3339: facts.expires) ?? Self.now)
   }
 
-  func revokeOneTimeLinks(_ path: ItemPath) async throws {
-    try await change(path, nil) { share, _, _ in try await client(of: share).revokeLinks(to: share) }
+  func revokeOneTimeLinks(_ path: ItemPath) async throws -> RevokedLinks {
+    try await change(path, nil) { share, _, _ in
+      RevokedLinks(count: try await client(of: share).revokeLinks(to: share))
+    }
   }
 
   // MARK: - Those who ask

@@ -44,8 +44,8 @@ extension LibraryConnections {
     try await sharingOfShare(path)?.inviteOnce(path, permission: permission)
   }
 
-  package func revokeOneTimeLinks(_ path: ItemPath) async throws -> Bool {
-    try await sharingOfShare(path)?.revokeOneTimeLinks(path) != nil
+  package func revokeOneTimeLinks(_ path: ItemPath) async throws -> RevokedLinks? {
+    try await sharingOfShare(path)?.revokeOneTimeLinks(path)
   }
 
   package func accessRequests(_ path: ItemPath) async throws -> [AccessRequest]? {

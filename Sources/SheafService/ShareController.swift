@@ -12,7 +12,7 @@ package protocol ShareController: Sendable {
   func setParticipant(_ path: ItemPath, _ change: ParticipantChange) async throws -> Participant?
   func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) async throws -> Bool
   func inviteOnce(_ path: ItemPath, permission: SharePermission?) async throws -> OneTimeLink?
-  func revokeOneTimeLinks(_ path: ItemPath) async throws -> Bool
+  func revokeOneTimeLinks(_ path: ItemPath) async throws -> RevokedLinks?
   func accessRequests(_ path: ItemPath) async throws -> [AccessRequest]?
   /// The people who ask an account for access to what it shares at its hub.
   ///

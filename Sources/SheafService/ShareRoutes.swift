@@ -87,10 +87,8 @@ extension LibraryAPI {
     }
     routes.delete("one-time-links") { request, _ in
       let path = try await item(request)
-      if try await connections?.revokeOneTimeLinks(path) != true {
-        try await call { try $0.revokeOneTimeLinks(path) }
-      }
-      return Response(status: .noContent)
+      if let revoked = try await connections?.revokeOneTimeLinks(path) { return try Response.json(revoked) }
+      return try Response.json(RevokedLinks(count: try await call { try $0.revokeOneTimeLinks(path) }))
     }
     routes.get("requests") { request, _ in
       let path = try await item(request)

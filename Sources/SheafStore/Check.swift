@@ -12,7 +12,7 @@ package struct StoreCounts: Sendable {
   package var events = 0
   package var contentBytes: Int64 = 0
   package var storedBytes: Int64 = 0
-  /// Documents with a conflict.
+  /// Documents with a conflict, and those that hubs put beside others.
   package var conflicts = 0
 }
 
@@ -25,12 +25,12 @@ extension StoreTransaction {
     counts.folders = Int(
       try number("SELECT count(*) FROM inodes WHERE mode & 61440 = 16384 AND nlink > 0 AND parent > 0"))
     counts.versions = Int(try number("SELECT count(*) FROM versions"))
-    counts.conflicts = Int(
-      try number(
-        """
-        SELECT count(*) FROM items WHERE conflict IS NOT NULL
-          AND EXISTS (SELECT 1 FROM inodes WHERE inodes.item = items.id AND nlink > 0)
-        """))
+    let conflicts = try number(
+      """
+      SELECT count(*) FROM items WHERE conflict IS NOT NULL
+        AND EXISTS (SELECT 1 FROM inodes WHERE inodes.item = items.id AND nlink > 0)
+      """)
+    counts.conflicts = try Int(conflicts) + hubCopies()
     counts.deleted = Int(try number("SELECT count(*) FROM deleted"))
     counts.events = Int(
       try number("SELECT count(*) FROM events") + number("SELECT count(*) FROM replica_events WHERE number > 0"))
@@ -38,6 +38,19 @@ extension StoreTransaction {
     counts.storedBytes =
       try number("SELECT sum(length(data)) FROM chunks") + number("SELECT sum(length(data)) FROM packs")
     return counts
+  }
+
+  /// How many documents without another conflict hubs put beside others, and nobody renamed since. Few names have what
+  /// those have, so few states are looked at.
+  private func hubCopies() throws -> Int {
+    try all(
+      """
+      SELECT n.name FROM inodes n CROSS JOIN items i ON i.id = n.item
+        CROSS JOIN replica_items r ON r.account = i.owner AND r.item = i.uuid
+      WHERE n.mode & 61440 = 32768 AND n.nlink > 0 AND instr(n.name, CAST(' (' AS BLOB)) > 0 AND i.conflict IS NULL
+        AND json_extract(r.base, '$.copyOf') IS NOT NULL
+      """
+    ) { try $0.name(0) }.count(where: HubCopyName.isOne)
   }
 
   /// The sizes of all documents together, at most `Int64.max`. Sparse files can add up to more, which SQLite's `sum`

@@ -12,14 +12,22 @@ package struct NamedItemRow: Sendable {
   /// The account that made the current version, and the time; nil for what has none.
   package let author: Int64?
   package let time: Timestamp?
+  /// Whether the current version's contents are at a hub, and not all on this machine.
+  package let isAbsent: Bool
 }
 
 extension StoreTransaction {
+  /// Whether the current version of a document, which the query calls `t`, has contents that are not all here.
+  private static let isAbsent = """
+    EXISTS (SELECT 1 FROM absent_contents a JOIN replica_versions r ON r.item = a.item AND r.uuid = a.version
+      WHERE a.item = t.id AND r.number = t.version)
+    """
+
   /// The names of a folder that come after one in its order, `limit` of them at most.
   package func namedItems(in parent: Int64, after last: NamedItemRow?, limit: Int) throws -> [NamedItemRow] {
     try all(
       """
-      SELECT e.hash, e.name, e.ino, i.mode & 61440 = 16384, i.item, v.author, v.time
+      SELECT e.hash, e.name, e.ino, i.mode & 61440 = 16384, i.item, v.author, v.time, \(Self.isAbsent)
       FROM entries e JOIN inodes i ON i.ino = e.ino LEFT JOIN items t ON t.id = i.item
         LEFT JOIN versions v ON v.item = t.id AND v.number = t.version
       WHERE e.parent = ? AND (e.hash, e.name) > (?, ?) ORDER BY e.hash, e.name LIMIT ?
@@ -27,18 +35,22 @@ extension StoreTransaction {
     ) {
       NamedItemRow(
         hash: try $0[0], name: try $0.name(1), ino: try $0[2], isFolder: try $0[3] as Int64 != 0, item: try $0[4],
-        author: try $0[5], time: (try $0[6] as Int64?).map { Timestamp(nanoseconds: $0) })
+        author: try $0[5], time: (try $0[6] as Int64?).map { Timestamp(nanoseconds: $0) },
+        isAbsent: try $0[7])
     }
   }
 
-  /// Documents that have a version, after one, in the order of their numbers, with their current versions' numbers.
-  /// Temporary, lock and backup files are not among them.
-  package func currentVersions(after item: Int64, limit: Int) throws -> [(item: Int64, number: Int64)] {
+  /// Documents that have a version, after one, in the order of their numbers, with their current versions' numbers,
+  /// and whether the contents of these are not all here. Temporary, lock and backup files are not among them.
+  package func currentVersions(
+    after item: Int64, limit: Int
+  ) throws -> [(item: Int64, number: Int64, isAbsent: Bool)] {
     try all(
       """
-      SELECT id, version FROM items WHERE id > ? AND kind = ? AND version > 0 AND quiet = 0 ORDER BY id LIMIT ?
+      SELECT t.id, t.version, \(Self.isAbsent) FROM items t
+      WHERE t.id > ? AND t.kind = ? AND t.version > 0 AND t.quiet = 0 ORDER BY t.id LIMIT ?
       """, item, ItemKind.document.rawValue, limit
-    ) { (try $0[0], try $0[1]) }
+    ) { (try $0[0], try $0[1], try $0[2]) }
   }
 
   /// The first bytes of some contents, `limit` at most; nil where a hole is among them, as no text has one, or they are

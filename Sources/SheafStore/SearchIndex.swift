@@ -24,14 +24,14 @@ package final class SearchIndex: Sendable {
   /// `application_id` of the file, "SHFS".
   private static let applicationID: Int32 = 0x5348_4653
   /// The form of the file; another one is made anew.
-  private static let format = 1
+  private static let format = 2
 
   /// A document's version in the index.
   package struct Document: Hashable, Sendable {
     package let item: Int64
     package let number: Int64
     package let time: Timestamp
-    /// Whether its session went on, so that the version may be another one by now.
+    /// Whether it may have other words by now: its session went on, or its contents were not on this machine.
     package let isOpen: Bool
 
     package init(item: Int64, number: Int64, time: Timestamp, isOpen: Bool) {

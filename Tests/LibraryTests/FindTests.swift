@@ -36,6 +36,15 @@ struct FindTests {
     }
   }
 
+  @Test func namesOfCopiesAreToldFromOthers() {
+    for name in ["a (b@c.example 2026-11-30 desk).md", "a (b@c.example 2026-11-30 my desk) (2).md", "a (b@c).md"] {
+      #expect(HubCopyName.isOne(Array(name.utf8)), "\(name)")
+    }
+    for name in ["a.md", "a (2).md", "a (b@c", "(b@c d).md", "a(b@c d).md", "a (b c@d).md", " (", "a ()", ""] {
+      #expect(!HubCopyName.isOne(Array(name.utf8)), "\(name)")
+    }
+  }
+
   @Test func aNameThatIsNoTextHasBytes() throws {
     #expect(try NamePattern("caf?.txt").matches(Array("caf".utf8) + [0xE9] + Array(".txt".utf8)))
     for wrong in ["", "[a", "[]", #"a\"#, "[a-", String(repeating: "x", count: 1025)] {

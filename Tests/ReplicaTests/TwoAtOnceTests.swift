@@ -74,6 +74,55 @@ import Testing
     }
   }
 
+  /// What went beside is a conflict on both machines until it has a name of a person's own, or is gone. A name alone is
+  /// none, and what is beside it is told for as long as it is there.
+  @Test func whatWentBesideIsAConflictUntilSomebodyDecides() throws {
+    try LibraryStory.tell { story in
+      for name in ["trip", "plan"] { try story.laptop.save("one", at: "\(name).json") }
+      try story.laptop.save("x", at: "mine (alice@hub.example 2027-01-15 desktop).json")
+      try story.sync()
+      for name in ["trip", "plan"] {
+        try story.laptop.save("mine", at: "\(name).json")
+        try story.connect(story.laptop)
+        try story.desktop.save("yours", at: "\(name).json")
+        try story.sync()
+      }
+      let alice = try AccountHandle("alice@hub.example")
+      func copy(_ name: String) -> String { "\(name) (alice@hub.example 2027-01-15 desktop).json" }
+      func found(_ machine: LibraryMachine) throws -> [String: String?] {
+        let items = try machine.library.find(alice, in: nil, FindRequest(conflicts: true)) { _ in }.items
+        #expect(try machine.library.counts().conflicts == items.count)
+        return Dictionary(uniqueKeysWithValues: items.map { ($0.path, $0.beside?.path) })
+      }
+      func expect(_ expected: [String: String?], location: SourceLocation = #_sourceLocation) throws {
+        for machine in [story.laptop, story.desktop] {
+          let items = try found(machine)
+          #expect(items == expected, sourceLocation: location)
+        }
+      }
+      let (trip, plan) = ("Documents/\(copy("trip"))", "Documents/\(copy("plan"))")
+      try expect([trip: "Documents/trip.json", plan: "Documents/plan.json"])
+      let path = try ItemPath(account: alice, trip)
+      #expect(try story.laptop.library.itemStatus(path).beside == HubCopy(path: "Documents/trip.json"))
+      #expect { try story.laptop.library.resolveConflict(path) } throws: { ($0 as? SheafError)?.kind == .invalid }
+      // What is saved on top decides nothing.
+      try story.desktop.save("more", at: copy("trip"))
+      try story.sync()
+      try expect([trip: "Documents/trip.json", plan: "Documents/plan.json"])
+      try story.laptop.move("trip.json", to: "journey.json")
+      try story.laptop.move(copy("plan"), to: "other plan.json")
+      try story.sync()
+      try expect([trip: "Documents/journey.json"])
+      #expect(try story.laptop.library.itemStatus(ItemPath(account: alice, "Documents/other plan.json")).beside == nil)
+      try story.desktop.remove("journey.json")
+      try story.sync()
+      try expect([trip: nil])
+      try story.desktop.remove(copy("trip"))
+      try story.sync()
+      try expect([:])
+    }
+  }
+
   /// The program goes on from what went beside, also once its machine has all versions with the hub's numbers.
   @Test func whoSavedWhatWentBesideStillSavesOnTopOfThat() throws {
     try LibraryStory.tell { story in

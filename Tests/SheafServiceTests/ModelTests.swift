@@ -40,9 +40,8 @@ import Testing
   @Test func whatIsAbsentIsNull() throws {
     let status = ItemStatus(
       id: "1", path: "Documents", kind: "folder", version: nil, owner: try AccountHandle("a@b"), mode: 0o755,
-      mtime: Timestamp(seconds: 0, nanoseconds: 0), state: "saved", ignored: false, conflict: nil, share: nil,
-      people: [], changes: [],
-      can: [])
+      mtime: Timestamp(seconds: 0, nanoseconds: 0), state: "saved", ignored: false, conflict: nil, beside: nil,
+      share: nil, people: [], changes: [], can: [])
     let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(status)) as? [String: Any]
     let names = Mirror(reflecting: status).children.compactMap { $0.label?.trimmingPrefix("_") }.map(String.init)
     #expect(Set(object.map { Array($0.keys) } ?? []) == Set(names))

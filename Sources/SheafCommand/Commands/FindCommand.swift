@@ -16,7 +16,10 @@ struct FindCommand: AsyncParsableCommand {
         --by     who made the current version, or the folder or link; with --deleted who deleted it
         --since  the same, not before then: a time ('2026-11-17 18:00', 2026-11-17T18:00:00Z), or how long ago (12h, 7d)
 
-      --conflicts leaves the documents that have a conflict: what somebody saved was not based on the version before it.
+      --conflicts leaves the documents that have a conflict: what somebody saved was not based on the version before it. \
+      Of connected accounts it also leaves what the hub put beside another document, and says beside which, after a tab.
+
+      Of documents whose contents are at a hub alone, TEXT is looked for in the names; a line says how many there are.
 
       --versions lists versions, of documents that have the name or the text, with --by and --since of each version. --deleted \
       lists what was deleted and can be recovered.
@@ -86,7 +89,23 @@ struct FindCommand: AsyncParsableCommand {
         try StandardOutput.write(table(found.items).text)
       } else {
         let place = await Self.mountpoint(target)
-        for item in found.items { try StandardOutput.line(Format.path(place + item.path, id: item.id)) }
+        for item in found.items {
+          let path = Format.path(place + item.path, id: item.id)
+          guard let copy = item.beside else {
+            try StandardOutput.line(path)
+            continue
+          }
+          let other = copy.path.map { (place + $0).escapingControls } ?? "a document that is gone"
+          try StandardOutput.line("\(path)\tbeside \(other)")
+        }
+      }
+      if let count = found.notSearched, count > 0 {
+        StandardError.write(
+          """
+          sheaf: searched the names alone of \(Format.count(count, "document")) whose contents are at the hub; to have \
+          contents here: sheaf keep PATH
+
+          """)
       }
       if found.more {
         let next = min(10 * limit, FindRequest.longestAnswer)

@@ -124,10 +124,13 @@ struct Invite: AsyncParsableCommand {
   func run() async throws {
     try await ItemTarget.with(path, library, changing: true) { target in
       if revoke {
-        try await target.client.revokeOneTimeLinks(target.address)
-        if output.json { return try JSON.write(ItemOutput(path: target.given)) }
+        let count = try await target.client.revokeOneTimeLinks(target.address).revoked
+        if output.json { return try JSON.write(RevokedOutput(path: target.given, revoked: count)) }
         let name = target.name.escapingControls
-        return try StandardOutput.line("No one-time link to \(name) lets anybody in any more.")
+        return try StandardOutput.line(
+          count == 0
+            ? "Nothing changed: \(name) has no one-time link that you could revoke."
+            : "No one-time link to \(name) lets anybody in any more.")
       }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }

@@ -217,7 +217,8 @@ struct Resolve: AsyncParsableCommand {
     abstract: "Dismiss a conflict of a document.",
     discussion: """
       Where two people saved without seeing what the other had written, both versions are in the history, and the \
-      later one is current. Compare them with `sheaf diff`; then save what is right, or dismiss the conflict.
+      later one is current. Compare them with `sheaf diff`; then save what is right, or dismiss the conflict. What a hub \
+      put beside another document is settled by deleting it or giving it another name.
 
       Example:
         sheaf resolve ~/Sheaf/Documents/plan.md

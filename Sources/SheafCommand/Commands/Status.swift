@@ -114,6 +114,11 @@ struct Status: AsyncParsableCommand {
       facts.append(
         ("Conflict", "the current version was not based on version \(conflict); see: sheaf diff, sheaf resolve"))
     }
+    if let copy = status.beside {
+      let other = copy.path?.escapingControls ?? "a document that is gone"
+      facts.append(
+        ("Conflict", "it was saved at once with \(other); look at both, then delete this one or rename it"))
+    }
     if let share = status.share {
       facts += [("Share", "\"\(share.title)\": \(share.summary)"), ("Link", share.url)]
       if let end = share.expires { facts.append(("", Format.linkEnd(end))) }

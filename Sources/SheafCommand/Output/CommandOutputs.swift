@@ -65,6 +65,13 @@ struct ResolveOutput: Encodable {
   @OrNull var conflict: Int64?
 }
 
+/// The JSON output of `invite --revoke`.
+struct RevokedOutput: Encodable {
+  let path: String
+  /// How many links were revoked; nil where a hub with an older program does not say.
+  @OrNull var revoked: Int?
+}
+
 /// The JSON output of `unmount`.
 struct UnmountOutput: Encodable {
   let mountpoint: String

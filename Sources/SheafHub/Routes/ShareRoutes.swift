@@ -133,10 +133,10 @@ extension HubRoutes {
         },
         .delete: { _, context in
           let (caller, place) = try await shared(context)
-          try await sharing.change(place.share, in: place.zone, by: caller.person) {
-            try $0.revoke(by: caller.zone)
+          let count = try await sharing.change(place.share, in: place.zone, by: caller.person) {
+            try $0.revoke(by: caller.zone, at: clock.now)
           }
-          return Response(status: .noContent)
+          return try .json(RevokedLinkFacts(revoked: count))
         },
       ])
     add(

@@ -381,9 +381,14 @@ struct HubShare: Hashable, Sendable {
   }
 
   /// Revokes the one-time links that nobody claimed: all of them for those who manage people, else one's own.
-  mutating func revoke(by zone: String) throws {
+  ///
+  /// - Returns: how many could still be claimed.
+  @discardableResult
+  mutating func revoke(by zone: String, at now: Timestamp) throws -> Int {
     let all = Self.allows(.managePeople, try require(.listPeople, by: zone))
+    let count = invitations.values.count(where: { (all || $0.inviter == zone) && $0.expires > now })
     invitations = invitations.filter { !all && $0.value.inviter != zone }
+    return count
   }
 
   private func mayInvite(_ inviter: Member, to permission: SharePermission) -> Bool {

@@ -75,7 +75,7 @@ package protocol PathInterface: AnyObject, Sendable {
   func inspect(_ url: String, as handle: AccountHandle) throws -> ShareOffer
   func accept(_ url: String, as handle: AccountHandle) throws -> AcceptResult
   func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink
-  func revokeOneTimeLinks(_ path: ItemPath) throws
+  @discardableResult func revokeOneTimeLinks(_ path: ItemPath) throws -> Int
   func accessRequests(_ path: ItemPath) throws -> [AccessRequest]
   func accessRequests(for handle: AccountHandle) throws -> [AccessRequest]
   func shares(of handle: AccountHandle) throws -> AccountShares

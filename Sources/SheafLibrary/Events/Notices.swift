@@ -22,12 +22,16 @@ extension Library {
       before: last + 1, after: cleared, limit: Self.noticeEvents, of: Self.noticesLookedAt, for: account, in: .all,
       read: logs
     ) { Notice.tells(of: $0, account) || $0.passedOver != nil }
-    let (invited, passedOver) = try locked {
-      (try openInvitations(of: self.account(account).id), try self.passedOver(by: found, account))
+    let (invited, withdrawn, passedOver) = try locked {
+      (
+        try openInvitations(of: self.account(account).id), try withdrawnRequests(among: found),
+        try self.passedOver(by: found, account)
+      )
     }
-    // An invitation that was answered, or that ended, is no news.
+    // An invitation that was answered, or that ended, is no news. Nor is a request that was taken back.
     let events = found.filter { event in
-      !event.isInvitation(of: account) || event.data.share.map { invited.contains($0.id) } ?? false
+      guard !withdrawn.contains(event.id) else { return false }
+      return !event.isInvitation(of: account) || event.data.share.map { invited.contains($0.id) } ?? false
         || invited.contains(event.data.item.id)
     }
     return NoticeList(notices: Notice.notices(of: events, for: account, passedOver: passedOver), through: last)
@@ -41,6 +45,25 @@ extension Library {
       return entry.acceptance == .pending ? entry.share.description : nil
     }
     return Set(here + atHub)
+  }
+
+  /// Nanoseconds by which a request for access is older than its event at most: one clock is read twice.
+  private static let requestDelay: Int64 = 1_000_000_000
+
+  /// The ids of the events that tell of requests for access that were taken back since, as far as this library knows. Of
+  /// requests at hubs the hubs alone know.
+  private func withdrawnRequests(among events: [Event]) throws -> Set<String> {
+    var withdrawn: Set<String> = []
+    for event in events where event.type == .accessRequested {
+      guard let uuid = UUID(uuidString: event.subject), let item = try read({ try $0.item(uuid: uuid) }),
+        let person = accountTable.all.first(where: { $0.handle == event.data.actor.handle }),
+        let time = try read({ try $0.withdrawn(item.id, person.id) }),
+        (0..<Self.requestDelay).contains(event.time.nanoseconds &- time.nanoseconds),
+        try !read({ try $0.accessRequests(item.id) }).contains(where: { $0.account == person.id })
+      else { continue }
+      withdrawn.insert(event.id)
+    }
+    return withdrawn
   }
 
   /// Of events whose save was not based on the version before it the number of that version, by their ids, as far as the

@@ -11,6 +11,8 @@ import SheafStore
 /// 2. A participant learns nothing from before an item entered the share: neither its maker, nor its versions, nor
 ///    items that were deleted from it.
 /// 3. Each name costs the same however deep it lies.
+/// 4. Of a document whose contents are at a hub alone nobody here knows whether they have the text. It is counted, as far
+///    as the account sees it and everything else is met.
 extension Library {
   /// Names that one snapshot reads, and finds that are looked at with everybody waiting.
   private static let walkStep = 512
@@ -26,15 +28,26 @@ extension Library {
     let pattern: NamePattern?
     /// The versions whose contents have the text.
     let contents: [Int64: SearchIndex.Document]
-    /// The items with a conflict, where these alone are meant.
+    /// Whether contents are searched, too.
+    let searchesContents: Bool
+    /// The items with a conflict, where these alone are meant, and what a hub put beside another document.
     let conflicts: Set<Int64>?
 
     /// Whether what has a name and an item may be meant, as far as these tell.
     func fits(_ name: [UInt8], _ item: Int64) -> Bool {
-      if let conflicts, !conflicts.contains(item) { return false }
-      if let pattern, !pattern.matches(name) { return false }
+      guard fitsWithoutText(name, item) else { return false }
       guard let words else { return true }
       return contents[item] != nil || words.areIn(name)
+    }
+
+    private func fitsWithoutText(_ name: [UInt8], _ item: Int64) -> Bool {
+      if let conflicts, !conflicts.contains(item), !HubCopyName.isOne(name) { return false }
+      return pattern?.matches(name) ?? true
+    }
+
+    /// Whether only its contents can tell, of a document whose contents are not here (rule 4).
+    func isUndecided(_ name: [UInt8], _ item: Int64) -> Bool {
+      searchesContents && words != nil && !fits(name, item) && fitsWithoutText(name, item)
     }
 
     /// As ``fits(_:_:)``, of an item with its current version: the index's words of another version do not count (rule
@@ -82,21 +95,24 @@ extension Library {
       Criteria(
         request: request, account: try account(handle).id,
         by: try request.by.map { try person($0, for: account(handle).id) },
-        words: request.text.map { NameWords($0) }, pattern: pattern, contents: contents, conflicts: conflicts)
+        words: request.text.map { NameWords($0) }, pattern: pattern, contents: contents,
+        searchesContents: try searchesContents(), conflicts: conflicts)
     }
+    var notSearched = 0
     var items =
       request.deleted
-      ? try findDeleted(handle, in: path, criteria) : try findPresent(in: path, criteria, progress)
+      ? try findDeleted(handle, in: path, criteria, &notSearched)
+      : try findPresent(in: path, criteria, &notSearched, progress)
     let more = items.count > request.limit
     items.removeLast(max(0, items.count - request.limit))
     items.sort { ($0.path, $0.version ?? 0) < ($1.path, $1.version ?? 0) }
-    return FoundItems(items: items, more: more)
+    return FoundItems(items: items, more: more, notSearched: notSearched)
   }
 
   // MARK: - What is there
 
   private func findPresent(
-    in path: ItemPath?, _ criteria: Criteria, _ progress: (SheafModel.Progress) -> Void
+    in path: ItemPath?, _ criteria: Criteria, _ notSearched: inout Int, _ progress: (SheafModel.Progress) -> Void
   ) throws -> [FoundItem] {
     var (walk, places) = try locked { try tops(of: path, for: criteria.account) }
     var found: [FoundItem] = []
@@ -104,7 +120,7 @@ extension Library {
       for start in stride(from: 0, to: places.count, by: Self.findStep) {
         guard found.count <= criteria.request.limit else { return found }
         let some = places[start..<min(start + Self.findStep, places.count)]
-        let seen = try locked { try some.compactMap { try look(at: $0, criteria) } }
+        let seen = try locked { try some.compactMap { try look(at: $0, criteria, &notSearched) } }
         guard criteria.request.versions else {
           found += seen.map(\.found)
           continue
@@ -169,7 +185,7 @@ extension Library {
       for row in page {
         guard let item = row.item else { continue }
         if row.isFolder { walk.open.append((row.ino, nil)) }
-        guard criteria.fits(row.name, item) else { continue }
+        guard criteria.fits(row.name, item) || row.isAbsent && criteria.isUndecided(row.name, item) else { continue }
         // A version of it may be meant, whoever made the current one.
         let fits = if let author = row.author, let time = row.time { criteria.fits(author, time) } else { true }
         guard criteria.request.versions ? !row.isFolder : fits else { continue }
@@ -179,7 +195,11 @@ extension Library {
   }
 
   /// The item that is at a place now, if the account sees it and it meets the request (rule 1).
-  private func look(at place: Place, _ criteria: Criteria) throws -> (item: Int64, found: FoundItem)? {
+  ///
+  /// - Parameter notSearched: Becomes one more if only contents that are not here can tell (rule 4).
+  private func look(
+    at place: Place, _ criteria: Criteria, _ notSearched: inout Int
+  ) throws -> (item: Int64, found: FoundItem)? {
     let caller = Caller.api(criteria.account)
     let (inode, path, shown): (Inode, String, [UInt8])
     do {
@@ -198,24 +218,31 @@ extension Library {
         try allow(.read, inode, caller)
         path = try mountPath(inode, for: criteria.account)
         shown = path.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []
-        guard criteria.fits(shown, item) else { return nil }
+        guard criteria.fits(shown, item) || isAbsent(inode) && criteria.isUndecided(shown, item) else { return nil }
       }
     } catch let error as SheafError where [.accessDenied, .notFound].contains(error.kind) {
       return nil
     }
     guard let item = try self.item(of: inode) else { return nil }
+    let beside = criteria.request.conflicts ? try hubCopy(item, named: shown, caller) : nil
     // Of a version that a participant may not see they learn nothing.
-    if criteria.request.conflicts, try conflict(of: item, inode, caller) == nil { return nil }
+    if criteria.request.conflicts, beside == nil, try conflict(of: item, inode, caller) == nil { return nil }
     let version = item.version == 0 ? nil : try read { try $0.version(item.id, item.version) }
-    guard criteria.means(shown, item, version?.time) else { return nil }
     let (actor, time) = try version.map { ($0.author, $0.time) } ?? maker(of: item, inode, caller)
     guard criteria.request.versions || criteria.fits(actor, time) else { return nil }
+    guard criteria.means(shown, item, version?.time) else {
+      if isAbsent(inode), criteria.isUndecided(shown, item.id) { notSearched += 1 }
+      return nil
+    }
     let found = FoundItem(
       id: item.uuid.text, kind: item.kind.word, path: path,
       size: item.kind == .document ? version?.size ?? inode.row.size : nil, time: time, by: try handle(actor),
-      version: version?.number, label: version?.label)
+      version: version?.number, label: version?.label, beside: beside)
     return (item.id, found)
   }
+
+  /// Whether a document's contents are not all on this machine.
+  private func isAbsent(_ inode: Inode) -> Bool { inode.row.content?.absentLength ?? 0 > 0 }
 
   /// The maker of an item without a version, and the time, as far as the caller may know them (rule 2).
   private func maker(of item: ItemRow, _ inode: Inode, _ caller: Caller) throws -> (Int64, Timestamp) {
@@ -233,7 +260,7 @@ extension Library {
         guard criteria.fits(row.author, row.time) else { return nil }
         return FoundItem(
           id: fact.id, kind: fact.kind, path: fact.path, size: row.size, time: row.time, by: try handle(row.author),
-          version: row.number, label: row.label)
+          version: row.number, label: row.label, beside: fact.beside)
       }.compactMap { $0 }
     } catch let error as SheafError where [.accessDenied, .notFound].contains(error.kind) {
       return []
@@ -242,34 +269,45 @@ extension Library {
 
   // MARK: - What was deleted
 
-  private func findDeleted(_ handle: AccountHandle, in path: ItemPath?, _ criteria: Criteria) throws -> [FoundItem] {
+  private func findDeleted(
+    _ handle: AccountHandle, in path: ItemPath?, _ criteria: Criteria, _ notSearched: inout Int
+  ) throws -> [FoundItem] {
     var found: [FoundItem] = []
     var last: DeletedRow?
     repeat {
-      last = try locked { try addDeleted(before: last, in: path, criteria, to: &found) }
+      last = try locked { try addDeleted(before: last, in: path, criteria, to: &found, &notSearched) }
     } while last != nil && found.count <= criteria.request.limit
     return found
   }
 
   /// Adds some of what was deleted before `last`; returns the last that was looked at, nil at the end.
   private func addDeleted(
-    before last: DeletedRow?, in path: ItemPath?, _ criteria: Criteria, to found: inout [FoundItem]
+    before last: DeletedRow?, in path: ItemPath?, _ criteria: Criteria, to found: inout [FoundItem],
+    _ notSearched: inout Int
   ) throws -> DeletedRow? {
     let prefix = path.map { $0.bytes + [UInt8(ascii: "/")] }
     let owners = Set([criteria.account] + shares.owners(sharingWith: criteria.account))
     let rows = try read { try $0.deleted(before: last, limit: Self.findStep) }
     for (row, owner) in rows where owners.contains(person(of: owner)) && criteria.fits(row.actor, row.time) {
       let inode = try inode(row.ino)
-      guard let item = try item(of: inode), criteria.fits(row.name, item.id),
-        try criteria.means(row.name, item, read { try $0.version(item.id, item.version) }?.time),
+      guard let item = try item(of: inode) else { continue }
+      let isMeant =
+        try criteria.fits(row.name, item.id)
+        && criteria.means(row.name, item, read { try $0.version(item.id, item.version) }?.time)
+      guard isMeant || isAbsent(inode) && criteria.isUndecided(row.name, item.id),
         try isVisible(row, .api(criteria.account))
       else { continue }
       let place = try mountPath(row.parent, row.name, for: criteria.account)
       if let prefix, !Array(place.utf8).starts(with: prefix) { continue }
+      guard isMeant else {
+        notSearched += 1
+        continue
+      }
       found.append(
         FoundItem(
           id: item.uuid.text, kind: item.kind.word, path: place, size: item.kind == .document ? inode.row.size : nil,
-          time: row.time, by: try self.handle(row.actor), version: item.version == 0 ? nil : item.version, label: nil))
+          time: row.time, by: try self.handle(row.actor), version: item.version == 0 ? nil : item.version, label: nil,
+          beside: nil))
     }
     return rows.count < Self.findStep ? nil : rows.last?.row
   }

@@ -108,9 +108,11 @@ extension Library {
       let end = current.count < Self.comparedStep ? Int64.max : current.last?.item ?? .max
       var known = try index.documents(after: start, through: end)
       var due: [Int64] = []
-      for (item, number) in current {
-        // An open version is renewed under its number.
-        if let document = known.removeValue(forKey: item), document.number == number, !document.isOpen { continue }
+      for (item, number, isAbsent) in current {
+        // An open version is renewed under its number. Of contents that are not here, nothing new is known.
+        if let document = known.removeValue(forKey: item), document.number == number, !document.isOpen || isAbsent {
+          continue
+        }
         due.append(item)
       }
       try index.update([], removing: Array(known.keys))
@@ -129,10 +131,12 @@ extension Library {
       try items.compactMap { item -> (document: SearchIndex.Document, text: String)? in
         guard let number = try transaction.item(item)?.version, let version = try transaction.version(item, number)
         else { return nil }
-        let document = SearchIndex.Document(
-          item: item, number: number, time: version.time, isOpen: version.isOpen)
         // `check` reports damage.
         let bytes = (try? transaction.firstBytes(of: version.content, limit: SearchIndex.textLimit)) ?? nil
+        // What is not here is taken in once it is.
+        let document = SearchIndex.Document(
+          item: item, number: number, time: version.time,
+          isOpen: version.isOpen || bytes == nil && version.content.absentLength > 0)
         return (document, bytes.flatMap(Self.text) ?? "")
       }
     }

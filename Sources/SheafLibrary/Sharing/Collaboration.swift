@@ -26,7 +26,8 @@ extension Library {
         id: item.uuid.text, path: "\(path)", kind: item.kind.word, version: inode.isRegular ? item.version : nil,
         owner: try handle(item.owner), mode: inode.row.mode & 0o777, mtime: inode.row.mtime,
         state: inode.isEdited(by: account.id) ? "edited" : "saved", ignored: try isIgnored(inode, item),
-        conflict: try conflict(of: item, inode, .api(account.id)), share: facts, people: people, changes: [],
+        conflict: try conflict(of: item, inode, .api(account.id)),
+        beside: try hubCopy(item, named: inode.row.name, .api(account.id)), share: facts, people: people, changes: [],
         can: operations(of: account.id, on: inode, share).map(\.rawValue))
       let log = (
         item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0,
@@ -98,10 +99,20 @@ extension Library {
   }
 
   /// Dismisses a document's conflict; nothing happens where there is none.
+  ///
+  /// - Throws: `invalid` for a document that a hub put beside another one: which of both stays is for a person to say.
   package func resolveConflict(_ path: ItemPath) throws {
     try locked {
       var (inode, item) = try document(path, for: .resolve)
-      guard item.conflict != nil else { return }
+      guard item.conflict != nil else {
+        if let copy = try hubCopy(item, named: inode.row.name, .api(account(path.account).id)) {
+          throw SheafError(
+            .invalid, subject: "\(path)",
+            reason: "is beside \(copy.path ?? "a document that is gone"): both were saved at once",
+            advice: "look at both, take over what is missing, then delete this one or give it another name")
+        }
+        return
+      }
       item.conflict = nil
       try makeChange(.setAttributes) { try $0.rows.update(item) }
       inode.item = item

@@ -315,16 +315,27 @@ extension Library {
   }
 
   /// Revokes the one-time links that nobody claimed: all of them for owner and administrators, else one's own.
-  package func revokeOneTimeLinks(_ path: ItemPath) throws {
+  ///
+  /// - Returns: how many could still be claimed.
+  /// - Throws: `accessDenied` for an account that takes no part.
+  @discardableResult
+  package func revokeOneTimeLinks(_ path: ItemPath) throws -> Int {
     try locked {
       let account = try account(path.account)
       let (share, _) = try sharedItem(path)
       try requireLocal(share)
       guard let participant = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let inviters = Self.allows(.managePeople, participant) ? Array(share.participants.keys) : [account.id]
+      let time = clock()
+      let count = try read { rows in
+        try inviters.reduce(0) { count, inviter in
+          try count + rows.oneTimeLinks(of: share.row.item, by: inviter).count(where: { $0.expires > time })
+        }
+      }
       try makeChange(.share) { change in
         for inviter in inviters { try change.rows.deleteOneTimeLinks(of: share.row.item, by: inviter) }
       }
+      return count
     }
   }
 

@@ -145,6 +145,14 @@ package struct OneTimeLink: Hashable, Sendable, Codable {
   }
 }
 
+/// How many one-time links were revoked.
+package struct RevokedLinks: Hashable, Sendable, Codable {
+  /// Nil where a hub or a process of an older program does not say.
+  @OrNull package var revoked: Int?
+
+  package init(count: Int?) { revoked = count }
+}
+
 /// A person who asks for access.
 package struct AccessRequest: Hashable, Sendable, Codable {
   package let handle: AccountHandle

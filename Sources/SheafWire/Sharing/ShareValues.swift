@@ -142,6 +142,13 @@ public struct OneTimeLinkFacts: Hashable, Sendable, Codable {
   }
 }
 
+/// How many one-time links that nobody claimed were revoked. Hubs with an older program answer nothing.
+public struct RevokedLinkFacts: Hashable, Sendable, Codable {
+  public var revoked: Int
+
+  public init(revoked: Int) { self.revoked = revoked }
+}
+
 /// `POST /v1/offers` and `POST /v1/acceptances`: the URL of a share, or a one-time link.
 public struct ShareLink: Hashable, Sendable, Codable {
   public var url: String

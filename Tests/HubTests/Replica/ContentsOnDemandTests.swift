@@ -82,6 +82,37 @@ import Testing
     for machine in [laptop, desktop] { #expect(try machine.library.check() == []) }
   }
 
+  /// A text that is at the hub alone is not searched, and that is said. Once it is here it is found, though it is the same
+  /// version.
+  @Test func textsAreFoundOnceTheyAreHere() throws {
+    try withMachines(
+      making: "mkdir f && seq 60000 > f/a.txt && echo zeppelin >> f/a.txt && (echo zeppelin; seq 60000) > f/b.txt"
+    ) { machines in
+      let desktop = machines.desktop
+      try desktop.succeed("library", "set", "--search-contents", "on")
+      try #require(try ["f/a.txt", "f/b.txt"].map(machines.local) == ["remote", "remote"])
+      func expect(_ found: [String], _ told: String?, _ more: String...) throws {
+        for way in [[], ["--versions"]] {
+          let output = try desktop.sheaf(["find", "zeppelin"] + more + way)
+          let names = output.text.matches(of: #/[ab]\.txt/#).map { String($0.output) }
+          #expect(output.status == 0 && names == found, "\(way): \(output)")
+          #expect(output.errorText.contains("names alone") == (told != nil), "\(way): \(output)")
+          if let told { #expect(output.errorText.contains("alone of \(told) whose"), "\(way): \(output)") }
+        }
+      }
+      let moved = try machines.moved()
+      try expect([], "2 documents")
+      try expect([], "1 document", "--name", "b*")
+      try expect([], nil, "--since", "2099-01-01T00:00:00Z", "--name", "c*")
+      #expect(try machines.moved() == moved)
+      try desktop.shell("tail -n 1 f/a.txt && cat f/a.txt >/dev/null")
+      try expect(["a.txt"], "1 document")
+      _ = try desktop.succeed("keep", "Documents/f")
+      try desktop.wait()
+      try expect(["a.txt", "b.txt"], nil)
+    }
+  }
+
   @Test func whatNobodyReadsIsNotFetched() throws {
     try withMachines(
       making: """

@@ -196,7 +196,9 @@ import Testing
       #expect(try people.bob.succeed("inspect", asked).text.contains("The link lets nobody new in after"))
       let once = try people.alice.succeed("invite", "Documents/asked", "--one-time").text
       #expect(try people.bob.succeed("inspect", once).text.contains("The link lets nobody new in after"))
-      _ = try people.alice.succeed("invite", "Documents/asked", "--revoke")
+      for said in ["lets anybody in any more", "Nothing changed"] {
+        #expect(try people.alice.succeed("invite", "Documents/asked", "--revoke").text.contains(said))
+      }
       _ = try people.bob.succeed("accept", asked)
       #expect(try people.alice.succeed("requests").text.contains(Self.bob))
       #expect(try people.bob.succeed("shares").text.contains("You asked for access to\n  asked"))
@@ -229,6 +231,21 @@ import Testing
           let notices = try machine.succeed("notices").text
           return notices.contains("and another machine saved at once") && notices.contains("wrote is in \(beside)")
         }
+      }
+      // Both find it, where they see it, with the document that it is beside.
+      let team = "\(people.alice.library.documents)/team"
+      #expect(try people.alice.succeed("find", "--conflicts").text == "\(team)/\(beside)\tbeside \(team)/a.dat")
+      let (copy, original) = (people.shared("team/\(beside)"), people.shared("team/a.dat"))
+      #expect(try people.bob.succeed("find", "--conflicts").text == "\(copy)\tbeside \(original)")
+      let status = try people.bob.succeed("status").text
+      #expect(status.contains(#/Conflicts +1 document;/#), "\(status)")
+      let refused = try people.bob.sheaf("resolve", copy)
+      #expect(refused.status == 1 && refused.errorText.contains("delete this one or give it another name"))
+      try Command.shell("mv '\(copy)' '\(people.shared("team/mine.dat"))'").succeed()
+      try people.settle()
+      for machine in [people.alice, people.bob] {
+        #expect(try machine.succeed("find", "--conflicts").text == "", "\(machine.name)")
+        #expect(try !machine.succeed("status").text.contains("Conflicts"), "\(machine.name)")
       }
     }
   }
@@ -1032,6 +1049,8 @@ import Testing
       try eventually("the link has ended", within: .seconds(20)) { try people.bob.sheaf("inspect", url).status != 0 }
       let refused = try people.bob.sheaf("accept", url)
       #expect(refused.status == 1 && refused.errorText.contains("the link was good until"), "\(refused)")
+      // As all times, it is where whoever reads it is.
+      #expect(!refused.errorText.contains(#/[0-9]T[0-9:]+Z/#), "\(refused)")
       _ = try people.alice.succeed("share", "Documents/open", "--expires", "never")
       #expect(try Command.shell("\(read) '\(people.alice.library.documents)/open'").run().status != 0)
       _ = try people.bob.succeed("accept", url)

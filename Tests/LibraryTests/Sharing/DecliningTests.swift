@@ -53,9 +53,18 @@ struct DecliningTests {
       try people.as(.dan) { _ = try $0.accept(url) }
       #expect(try people.library.accessRequests(path).map(\.handle) == [People.Name.dan.handle])
       #expect(try people.library.shares(of: People.Name.dan.handle).ownRequests.count == 1)
+      func isTold() throws -> Bool {
+        try people.library.notices(for: People.Name.alice.handle).notices.contains { $0.type == .accessRequested }
+      }
+      #expect(try isTold())
       #expect(try decline(url, .dan, people).declined == .request)
       #expect(try people.library.shares(of: People.Name.dan.handle).isEmpty)
       #expect(try people.library.accessRequests(path).isEmpty)
+      // What was taken back is no news, until it is asked for again.
+      #expect(try !isTold())
+      try people.as(.dan) { _ = try $0.accept(url) }
+      #expect(try isTold())
+      #expect(try decline(url, .dan, people).declined == .request)
       expect(.notFound) { _ = try decline(url, .dan, people) }
       // Nobody who is blocked learns or changes anything.
       try people.library.answer(path, .init(handle: People.Name.dan.handle, answer: .block))

@@ -1,0 +1,38 @@
+import SheafModel
+import SheafStore
+import SheafWire
+
+/// Documents that a hub put beside others, since two machines saved at once (docs/HUB.md, "When two did something at
+/// once").
+///
+/// Rules:
+/// 1. The hub's state of an item says of which document it is a copy. A name alone says nothing: people give names, too.
+/// 2. Whoever gives such a document a name of their own, or deletes it, has decided. Until then it is a conflict.
+extension Library {
+  /// What a caller sees of a document's being beside another one; nil for any other item, and once it has a name that
+  /// hubs do not give.
+  ///
+  /// - Throws: `corrupt`.
+  func hubCopy(_ item: ItemRow, named name: [UInt8], _ caller: Caller) throws -> HubCopy? {
+    guard item.kind == .document, HubCopyName.isOne(name),
+      let base = try read({ try $0.replicaItem(of: item.owner, item.uuid.bytes) }).base
+    else { return nil }
+    let state: ItemState = try replicaTexts.decode(base)
+    return try state.copyOf.map { HubCopy(path: try place(ofOriginal: $0, owner: item.owner, caller)) }
+  }
+
+  /// Where a caller sees the document that another one of the same owner was put beside; nil where it is gone, or not
+  /// for the caller.
+  private func place(ofOriginal original: WireID, owner: Int64, _ caller: Caller) throws -> String? {
+    guard let account = caller.account else { return nil }
+    // It may have become one with another document since.
+    let alias = try read { try $0.replicaItem(of: owner, original.bytes) }.alias.flatMap { WireID(bytes: $0) }
+    guard let inode = try replicaInode(alias ?? original, of: owner), inode.row.nlink > 0 else { return nil }
+    do {
+      try allow(.read, inode, caller)
+      return try mountPath(inode, for: account)
+    } catch let error as SheafError where [.accessDenied, .notFound].contains(error.kind) {
+      return nil
+    }
+  }
+}
