@@ -22,6 +22,7 @@ package struct Hub: Sendable {
   package let purging: Purging
   package let labels: Labels
   package let retention: Retention
+  package let folderRetentions: FolderRetentions
   let logs: EventLogs
   let sharing: Sharing
   let transfers: Transfers
@@ -118,6 +119,7 @@ package struct Hub: Sendable {
     purging = Purging(database: database)
     labels = Labels(database: database)
     retention = Retention(database: database, clock: clock)
+    folderRetentions = FolderRetentions(database: database)
     logs = EventLogs(database: database)
     accounts = Accounts(
       database: database, clock: clock, addresses: addresses, secret: try await Accounts.secret(in: database))

@@ -107,6 +107,21 @@ extension DeviceClient {
       try HubRequest(.PUT, SentLabel(label: label), to: "\(scope.path)/items/\(item)/versions/\(version)/label"))
   }
 
+  /// For how long folders of the account keep things, and the hub where they say nothing.
+  package func retentions() async throws -> RetentionList {
+    let list: RetentionList = try await fetch("/v1/retentions")
+    guard list.isSound else { throw nonsense("keeps things for times that cannot be") }
+    return list
+  }
+
+  /// Sets what a folder says for how long it keeps things.
+  package func retain(_ folder: FolderRetention) async throws {
+    try await perform(
+      try HubRequest(
+        .PUT, SentRetention(keepDeleted: folder.keepDeleted, keepVersions: folder.keepVersions),
+        to: "/v1/items/\(folder.item)/retention"))
+  }
+
   /// Comments on an item. If no answer came, the same may be asked again: the hub does it once.
   package func comment(_ comment: SentComment, on item: WireID, in scope: HubScope = .own) async throws {
     try await perform(try HubRequest(posting: comment, to: "\(scope.path)/items/\(item)/comments"))

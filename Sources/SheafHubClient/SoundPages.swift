@@ -14,6 +14,7 @@ extension SendAnswer: LongAnswer {}
 extension InboxPage: LongAnswer {}
 extension ShareRequests: LongAnswer {}
 extension DeviceList: LongAnswer {}
+extension RetentionList: LongAnswer {}
 
 extension ItemState {
   /// Whether it is what a hub can know of an item. Whoever notes it need not read its handles before it is shown.

@@ -190,6 +190,44 @@ package struct TrashExtent: Hashable, Sendable, Codable {
   }
 }
 
+/// For how many seconds a hub keeps versions and deleted items of a folder.
+package struct HubRetention: Hashable, Sendable, Codable {
+  package enum State: String, Hashable, Sendable, Codable {
+    /// The hub knows what the folder and those around it say.
+    case told
+    /// It is to be told that.
+    case waiting
+    /// It has not said yet what it keeps.
+    case unknown
+    /// Its program is older: it keeps things by its own rules alone.
+    case older
+    /// It never gets the folder.
+    case absent
+  }
+
+  package let state: State
+  /// Whether the hub is reached now.
+  package let isReached: Bool
+  /// Nil for ever, and where the state is not `told`.
+  package let keepDeleted: Int64?
+  package let keepVersions: Int64?
+  /// What would hold if the folder had no spans of its own; nil as above.
+  package let aroundKeepDeleted: Int64?
+  package let aroundKeepVersions: Int64?
+
+  package init(
+    state: State, isReached: Bool, keepDeleted: Int64? = nil, keepVersions: Int64? = nil,
+    aroundKeepDeleted: Int64? = nil, aroundKeepVersions: Int64? = nil
+  ) {
+    self.state = state
+    self.isReached = isReached
+    self.keepDeleted = keepDeleted
+    self.keepVersions = keepVersions
+    self.aroundKeepDeleted = aroundKeepDeleted
+    self.aroundKeepVersions = aroundKeepVersions
+  }
+}
+
 /// For how many seconds a folder keeps versions and deleted items.
 package struct Retention: Hashable, Sendable, Codable {
   package let path: String
@@ -201,11 +239,14 @@ package struct Retention: Hashable, Sendable, Codable {
   /// What would hold if the folder had no spans of its own; nil where an older process answers.
   package var aroundKeepDeleted: Int64?
   package var aroundKeepVersions: Int64?
+  /// What holds at the hub; nil for what belongs to no connected account.
+  package var hub: HubRetention?
 
   package init(
     path: String, keepDeleted: Int64, keepVersions: Int64, ownKeepDeleted: Int64?, ownKeepVersions: Int64?,
-    aroundKeepDeleted: Int64, aroundKeepVersions: Int64
+    aroundKeepDeleted: Int64, aroundKeepVersions: Int64, hub: HubRetention?
   ) {
+    self.hub = hub
     self.aroundKeepDeleted = aroundKeepDeleted
     self.aroundKeepVersions = aroundKeepVersions
     self.path = path

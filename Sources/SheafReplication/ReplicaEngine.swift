@@ -115,6 +115,8 @@ final class ReplicaEngine: Sendable {
   private let ahead = FetchedContents()
   private let demand = ContentsDemand()
   private let contents: SentContents
+  /// What is known of the spans for which folders keep things.
+  let retentions = Mutex(SentRetentions())
   /// The account's logs at the hub.
   let log: AccountLog
 
@@ -267,7 +269,11 @@ final class ReplicaEngine: Sendable {
       case .at(let news, let isBeginning):
         told.yield(news)
         state.withLock { $0.needsFeed = true }
-        if isBeginning { become(.connected, nil) }
+        if isBeginning {
+          // What the hub refused before, it may take now.
+          retentions.withLock { $0.refused = [:] }
+          become(.connected, nil)
+        }
         wake()
       case .failure(let failure):
         note(failure)
@@ -355,6 +361,9 @@ final class ReplicaEngine: Sendable {
     library.noteSending(state.withLock { $0.state == .connected && $0.full == nil }, number)
   }
 
+  /// Has the feed read once more.
+  func readFeedAgain() { state.withLock { $0.needsFeed = true } }
+
   func call<Value: Sendable>(
     _ body: @escaping @Sendable (any ReplicaLibrary, Int64) throws -> Value
   ) async throws -> Value {
@@ -407,6 +416,7 @@ final class ReplicaEngine: Sendable {
       case .settled(let waiting):
         log.noteArrival(goesOn: false)
         if sends == .all { become(full: nil) }
+        if try await alignRetentions() { continue }
         if try await fetchWanted() { continue }
         switch try await compareHistories() {
         case .went: continue
@@ -439,6 +449,7 @@ final class ReplicaEngine: Sendable {
     guard case .share(let share) = subject else {
       let page = try await client.feed(after: token, limit: Self.pageLimit)
       try await call { try $0.note(page, of: $1) }
+      noteRetentions(page)
       if !page.items.isEmpty { readLog() }
       return page.hasMore
     }
@@ -499,6 +510,8 @@ final class ReplicaEngine: Sendable {
 
   private func reread() async throws {
     readLog()
+    // The library may have forgotten what its hub keeps.
+    retentions.withLock { $0.noted = nil }
     if case .share(let share) = subject { return try await reread(share) }
     if try await call({ try $0.replica($1)?.token }) == nil { return try await readAll() }
     var (states, token): ([ItemState], String?) = ([], nil)
@@ -506,6 +519,7 @@ final class ReplicaEngine: Sendable {
       let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
       states += page.items
       token = page.token
+      noteRetentions(page)
       guard page.hasMore else { break }
     }
     let (all, last) = (states, token ?? "")
@@ -521,6 +535,7 @@ final class ReplicaEngine: Sendable {
       let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
       let begins = token == nil
       try await call { try $0.noteListed(page.items, begins: begins, of: $1) }
+      noteRetentions(page)
       (token, read) = (page.token, page.items.last?.number ?? read)
       guard page.hasMore else { break }
     }

@@ -44,8 +44,8 @@ enum CheckRules {
       "chunksCompressed", "eventsBefore", "eventsTo", "itemsBefore", "cache", "purged", "change",
     ],
     each: [
-      "keepDeleted", "keepVersions", "returning", "syncLimit", "linkEnds", "declined", "withdrawn", "movedByOthers",
-      "rulesByOthers", "transferOffer",
+      "keepDeleted", "keepVersions", "keepUnsent", "returning", "syncLimit", "linkEnds", "declined", "withdrawn",
+      "movedByOthers", "rulesByOthers", "transferOffer",
     ])
 
   /// The condition of a setting that is to be a text, and is none.
@@ -54,7 +54,7 @@ enum CheckRules {
     [
       "library", "publicAddress", "formerAddresses", "defaultAccount", "rapidSaves", "searchContents", "mounts",
       "readings", "transferring",
-    ], each: ["device", "wipe", "syncPaused"])
+    ], each: ["device", "wipe", "syncPaused", "hubKeeps"])
 
   /// - Parameter prefixes: What settings of each account, item or inode begin with.
   private static func isNo(_ type: String, _ keys: [String], each prefixes: [String]) -> String {

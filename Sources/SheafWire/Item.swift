@@ -179,10 +179,13 @@ public struct FeedPage: Hashable, Sendable, Codable {
   public var token: String
   /// Whether there are more rows already.
   public var hasMore: Bool
+  /// What differs when `GET /v1/retentions` tells anything else; nil where an older hub answers.
+  public var retentions: String?
 
-  public init(items: [ItemState], token: String, hasMore: Bool) {
+  public init(items: [ItemState], token: String, hasMore: Bool, retentions: String? = nil) {
     self.items = items
     self.token = token
     self.hasMore = hasMore
+    self.retentions = retentions
   }
 }

@@ -20,6 +20,12 @@ public enum WireLimits {
   public static let contentsPerRequest = 1_000
   /// Seconds for which the URL of a share can be good.
   public static let longestLink: Int64 = 1_000_000_000_000
+  /// Folders of an account that say for how long they keep things.
+  public static let retainingFolders = 1_000
+  /// Seconds for which a folder keeps things.
+  public static let keptSeconds: ClosedRange<Int64> = 86_400...1_000_000_000_000
+  /// Characters of the mark of what folders say.
+  public static let retentionMark = 64
   /// Rows of a page.
   public static let rowsPerPage = 1_000
 }

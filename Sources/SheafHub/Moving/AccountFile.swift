@@ -7,14 +7,14 @@ import SheafHubStore
 /// The file has lines of JSON: a head, a line for each row, and an end with the hash of all before it.
 enum AccountFile {
   static let format = "sheaf-account"
-  static let version = 5
+  static let version = 6
   /// The longest line that is read: a chunk of 4 MiB is one of 6.
   static let longestLine = 16 * 1024 * 1024
 
   /// What is in it, in the order in which it is read again.
   static let tables: [StoredTable] = [
     "items", "names", "aliases", "versions", "authors", "placements", "version_changes", "purges", "labels", "labelled",
-    "events", "epochs", "chunks", "chunk_bytes",
+    "retentions", "events", "epochs", "chunks", "chunk_bytes",
   ].compactMap { name in HubTables.all.first { $0.name == name } }
 
   struct Head: Codable, Sendable {

@@ -14,6 +14,8 @@ extension HubRoutes {
   static let contentsBody = WireLimits.contentsPerRequest * 200
   /// Bytes of a request with a label, each character of which may be escaped.
   static let labelBody = 64 * 1024
+  /// Bytes of a request with the spans of a folder.
+  static let retentionBody = 1024
   /// Seconds for which a request may wait for news.
   static let longestWait: Int64 = 60
   /// Rows of a page if the request does not say how many.
@@ -43,7 +45,28 @@ extension HubRoutes {
           try await zoneStream(for: try context.requireCaller())
         }
       ])
+    addRetentionRoutes(to: routes)
     addContentRoutes(to: routes)
+  }
+
+  /// For how long folders of the zone keep things.
+  private func addRetentionRoutes(to routes: some RouterMethods<HubContext>) {
+    let retentions = hub.folderRetentions
+    add(
+      "v1/retentions", to: routes,
+      [.get: { _, context in try .json(try await retentions.list(of: try context.requireCaller().zone)) }])
+    add(
+      "v1/items/:item/retention", to: routes,
+      [
+        .put: { request, context in
+          let caller = try context.requireCaller()
+          let item = try id("item", context)
+          let asked = try await request.json(SentRetention.self, upTo: Self.retentionBody)
+          try await retentions.set(asked, of: item, in: caller.zone)
+          await news.check(caller.zone)
+          return Response(status: .noContent)
+        }
+      ])
   }
 
   func pageLimit(_ request: Request) throws -> Int {

@@ -117,6 +117,7 @@ struct Purge {
       WHERE zone = $3 AND item = $4
       """, [.text(StoredZone.noPlaces), .text("{}"), .text(zone), .blob(row.item.bytes)])
     try StoredZone.forgetPlacement(of: row.item, of: zone, &stored.connection)
+    try FolderRetentions.forget(row.item, of: zone, &stored.connection)
     head.used += try require(row.item).bytes
     try stored.renumber(row, by: device, &head)
     // To others than those from whose share it was deleted it was gone before.

@@ -264,7 +264,22 @@ private struct ZoneCheck {
     }
     if !purged.isEmpty { find("purged versions are not counted") }
     try checkLabels()
+    try checkRetentions()
     return uses
+  }
+
+  private mutating func checkRetentions() throws {
+    var stored = StoredZone(zone: zone, connection: connection)
+    let folders = try FolderRetentions.folders(of: zone, &connection)
+    if folders.count > WireLimits.retainingFolders { find("too many folders say for how long they keep things") }
+    for folder in folders {
+      if !folder.isSound || (folder.keepDeleted == nil && folder.keepVersions == nil) {
+        find("\(folder.item): says to keep things for a time that cannot be")
+      }
+      if folder.item == .root { continue }
+      let row = try stored.item(folder.item)
+      if row?.kind != .folder || row?.isPurged ?? true { find("\(folder.item): keeps things, and is no folder") }
+    }
   }
 
   private mutating func checkLabels() throws {

@@ -34,7 +34,9 @@ package struct Feeds: Sendable {
       let last = hasMore ? items.last?.number ?? head.number : head.number
       let token = FeedToken(
         number: last, epoch: head.epoch, change: try ChangeID.at(last, of: zone, &connection))
-      return FeedPage(items: items, token: token.text, hasMore: hasMore)
+      return FeedPage(
+        items: items, token: token.text, hasMore: hasMore,
+        retentions: try FolderRetentions.mark(of: zone, &connection))
     }
   }
 
@@ -109,19 +111,30 @@ package struct Feeds: Sendable {
       placed: row.placement?.time)
   }
 
-  /// Forgets that items were deleted 180 days ago. What was purged, and what can still come back, is told on.
+  /// Forgets that items were deleted 180 days ago. What was purged, and what can still come back, is told on. Where
+  /// folders say for how long they keep things, all deleted folders stay for as long as anything may that was deleted:
+  /// those of what can come back are found by them.
   package func forgetDeletions(in zone: String) async throws {
-    let limit = clock.now.nanoseconds - Self.tombstoneLifetime
+    let now = clock.now.nanoseconds
+    let limit = now - Self.tombstoneLifetime
     while true {
       let step = try await database.write { connection in
         var head = try ZoneHead.take(zone, in: &connection)
+        let rules = try Retention.rules(&connection)
+        let spans = try FolderSpans(of: zone, by: rules, &connection)
+        let oldest = now.subtractingReportingOverflow(spans.longestDeleted)
+        let folderLimit = spans.isEmpty ? limit : min(limit, oldest.overflow ? .min : oldest.partialValue)
         let rows = try connection.query(
           """
           SELECT item, number, device, others, kind, deleted, places, mode, mtime, target, attributes, version,
             versions, copy_of FROM items WHERE zone = $1 AND deleted < $2 AND version IS NULL AND places <> $3
-            AND item NOT IN (SELECT item FROM purges WHERE zone = $1) ORDER BY number LIMIT $4
+            AND item NOT IN (SELECT item FROM purges WHERE zone = $1) AND (kind <> $4 OR deleted < $5)
+            ORDER BY number LIMIT $6
           """,
-          [.text(zone), .integer(limit), .text(StoredZone.noPlaces), .integer(Self.tombstoneStep)])
+          [
+            .text(zone), .integer(limit), .text(StoredZone.noPlaces), .text(ItemKind.folder.rawValue),
+            .integer(folderLimit), .integer(Self.tombstoneStep),
+          ])
         for row in rows {
           try connection.execute(
             "DELETE FROM items WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
@@ -134,6 +147,7 @@ package struct Feeds: Sendable {
             "DELETE FROM labelled WHERE zone = $1 AND item = $2", [.text(zone), .blob(row.blob(0))])
           let item = try StoredZone.item(row)
           try StoredZone.forgetPlacement(of: item.item, of: zone, &connection)
+          try FolderRetentions.forget(item.item, of: zone, &connection)
           head.horizon = max(head.horizon, item.number)
           head.used -= item.bytes
           try SharedRows.forget(item.item, of: zone, &connection)

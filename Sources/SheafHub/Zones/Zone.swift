@@ -86,6 +86,7 @@ enum Zone {
     try connection.execute("DELETE FROM purges WHERE zone = $1", values)
     try connection.execute("DELETE FROM authors WHERE zone = $1", values)
     try connection.execute("DELETE FROM placements WHERE zone = $1", values)
+    try connection.execute("DELETE FROM retentions WHERE zone = $1", values)
     try connection.execute("DELETE FROM labelled WHERE zone = $1", values)
     try connection.execute("DELETE FROM labels WHERE zone = $1", values)
     try connection.execute("DELETE FROM versions WHERE zone = $1", values)

@@ -114,6 +114,14 @@ enum ZoneTables {
       PRIMARY KEY (zone, item))
     """,
     """
+    CREATE TABLE IF NOT EXISTS retentions (
+      zone TEXT NOT NULL,
+      item BYTEA NOT NULL,
+      deleted BIGINT,
+      versions BIGINT,
+      PRIMARY KEY (zone, item))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS verdicts (
       zone TEXT NOT NULL,
       device TEXT NOT NULL,

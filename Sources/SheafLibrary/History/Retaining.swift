@@ -28,6 +28,7 @@ extension Library {
           .tooLarge, subject: "\(path)", reason: "\(Self.retainingLimit) folders say for how long they keep things",
           advice: "take one back with: sheaf retain PATH --default")
       }
+      let before = policy.ownSpans(of: item)
       try makeChange(.accounts) { change in
         for (key, span) in [
           (RetentionPolicy.deletedKey, wanted.keepDeleted), (RetentionPolicy.versionsKey, wanted.keepVersions),
@@ -38,6 +39,7 @@ extension Library {
             try change.rows.setSetting("\(key).\(item)", nil as String?)
           }
         }
+        if try RetentionPolicy(change.rows).ownSpans(of: item) != before { try requestRetention(of: item, change) }
       }
       return try retention(of: folder, path)
     }
@@ -54,7 +56,8 @@ extension Library {
   }
 
   private func retention(of folder: Inode, _ path: ItemPath) throws -> Retention {
-    try read { transaction in
+    let hub = try hubRetention(of: folder)
+    return try read { transaction in
       var policy = try RetentionPolicy(transaction)
       let spans = try policy.spans(in: folder.ino, transaction)
       let around = try policy.spans(in: folder.row.parent, transaction)
@@ -64,7 +67,7 @@ extension Library {
       return Retention(
         path: "\(path)", keepDeleted: spans.deleted, keepVersions: spans.versions,
         ownKeepDeleted: try own(RetentionPolicy.deletedKey), ownKeepVersions: try own(RetentionPolicy.versionsKey),
-        aroundKeepDeleted: around.deleted, aroundKeepVersions: around.versions)
+        aroundKeepDeleted: around.deleted, aroundKeepVersions: around.versions, hub: hub)
     }
   }
 }

@@ -59,8 +59,8 @@ package struct ReplicaSend: Hashable, Sendable {
 /// A replica does one thing after the other, each in a transaction: it carries out the steps of a plan
 /// (``step(of:)``, ``carryOut(_:_:of:contents:)``), sends and takes verdicts (``sends(of:limit:)``, ``settle(_:of:)``),
 /// reads the feed (``note(_:of:)``), and plans (``plan(_:sending:)``) when no step and no send is left. When there is nothing to
-/// plan, it has the hub do what else was asked for (``replicaRequests(of:limit:)``), and compares histories
-/// (``nextHistory(of:toldBefore:)``).
+/// plan, it tells the hub for how long folders keep things (``waitingRetentions(of:)``), has it do what else was asked for
+/// (``replicaRequests(of:limit:)``), and compares histories (``nextHistory(of:toldBefore:)``).
 package protocol ReplicaInterface: AnyObject, Sendable {
   func connect(_ account: Int64, zone: WireID, hub: String) throws
   func disconnect(_ account: Int64) throws
@@ -104,6 +104,11 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func compareHistory(_ due: DueHistory, with list: VersionList, of account: Int64) throws -> HistoryComparison
   func addVersion(_ version: ItemVersion, to due: DueHistory, of account: Int64, contents: ReceivedContents?) throws
   func finishHistory(_ due: DueHistory, _ list: VersionList, of account: Int64) throws
+
+  func noteRetentions(_ list: RetentionList, of account: Int64) throws -> Bool
+  func noteOlderHub(of account: Int64) throws
+  func waitingRetentions(of account: Int64) throws -> [FolderRetention]
+  func noteSent(_ folder: FolderRetention, of account: Int64) throws
 
   func noteLogs(_ heads: [HubLogHead], of account: Int64) throws
   func logPositions(of account: Int64) throws -> [HubLogPosition]

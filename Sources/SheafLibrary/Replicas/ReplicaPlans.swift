@@ -52,6 +52,7 @@ extension Library: ReplicaInterface {
           try change.rows.forgetSentVersions(of: account)
         }
         try change.rows.setPace(ReplicaPace(), of: account)
+        try forgetHubRetention(of: account, change)
         try change.rows.setNotesChanges(true)
         try change.rows.noteAllReplicaChanges(of: account)
         try change.rows.setWipe(nil, of: account)
@@ -94,6 +95,7 @@ extension Library: ReplicaInterface {
   func endReplica(of account: Int64, _ change: Change) throws {
     try change.rows.setPace(ReplicaPace(), of: account)
     try forgetReplicaDevice(of: account, change)
+    try forgetHubRetention(of: account, change)
     if try change.rows.replicas().isEmpty { try change.rows.setNotesChanges(false) }
     change.whenRecorded { [self] in connectedAccounts.remove(account) }
   }
@@ -277,6 +279,8 @@ extension Library: ReplicaInterface {
     replica.rereads = true
     // Of a share that says so; an account's own zone without a token is one that was never read.
     if isGone, replica.share != nil { replica.token = nil }
+    // A hub that went back may have forgotten what was said since.
+    if isGone, replica.share == nil { try noteFormerHub(of: replica.account, change) }
     try change.rows.update(replica)
   }
 

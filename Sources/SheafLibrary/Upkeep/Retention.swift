@@ -101,7 +101,7 @@ extension Library {
         try $0.rows.setSetting("clockDoubted", nil)
         // Folders that are gone say nothing any more.
         for item in try RetentionPolicy($0.rows).items where try $0.rows.item(item) == nil {
-          for key in [RetentionPolicy.deletedKey, RetentionPolicy.versionsKey] {
+          for key in [RetentionPolicy.deletedKey, RetentionPolicy.versionsKey, RetentionPolicy.unsentKey] {
             try $0.rows.setSetting("\(key).\(item)", nil as String?)
           }
         }

@@ -9,6 +9,8 @@ struct RetentionPolicy {
   /// Prefixes of the settings of folders, by the item; without the point they are the library's own keys.
   static let deletedKey = "keepDeleted"
   static let versionsKey = "keepVersions"
+  /// Prefix of what notes that a hub is to be told what a folder says.
+  static let unsentKey = "keepUnsent"
   /// Folders whose spans are remembered.
   private static let limit = 16_384
 
@@ -18,8 +20,8 @@ struct RetentionPolicy {
     var versions: Int64
   }
 
-  /// The spans of folders, by their items.
-  private struct Said {
+  /// What a folder says; nil where those around it, or the library, decide.
+  struct Said: Hashable {
     var deleted: Int64?
     var versions: Int64?
   }
@@ -39,7 +41,7 @@ struct RetentionPolicy {
 
   let library: Spans
   private let said: [Int64: Said]
-  private var known: [Int64: Spans] = [:]
+  private var known: [Int64: Said] = [:]
 
   init(_ transaction: StoreTransaction) throws {
     library = Spans(
@@ -71,9 +73,18 @@ struct RetentionPolicy {
     said.values.reduce(min(library.deleted, library.versions)) { min($0, $1.deleted ?? $0, $1.versions ?? $0) }
   }
 
+  /// What the folder of an item says.
+  func ownSpans(of item: Int64) -> Said { said[item] ?? Said() }
+
   /// The spans for what is in a folder, or was deleted from it.
   mutating func spans(in folder: Int64, _ transaction: StoreTransaction) throws -> Spans {
-    if said.isEmpty { return library }
+    let found = try saidSpans(in: folder, transaction)
+    return Spans(deleted: found.deleted ?? library.deleted, versions: found.versions ?? library.versions)
+  }
+
+  /// What a folder and those around it say of what is in it, or was deleted from it.
+  mutating func saidSpans(in folder: Int64, _ transaction: StoreTransaction) throws -> Said {
+    if said.isEmpty { return Said() }
     var passed: [Int64] = []
     var (seen, ino): (Set<Int64>, Int64) = ([], folder)
     var (deleted, versions): (Int64?, Int64?)
@@ -87,7 +98,7 @@ struct RetentionPolicy {
       if deleted == nil, versions == nil { passed.append(ino) }
       ino = row.parent
     }
-    let spans = Spans(deleted: deleted ?? library.deleted, versions: versions ?? library.versions)
+    let spans = Said(deleted: deleted, versions: versions)
     if known.count + passed.count >= Self.limit { known = [:] }
     for folder in passed.prefix(Self.limit) { known[folder] = spans }
     return spans

@@ -135,6 +135,11 @@ extension Decoder {
     if let request = try check(GuestRequest.self), let root = IdentityRoot(above: request.proof) {
       try expect(request.proof.publicKeyIndex < root.size, "a key that is not among the others")
     }
+    if let list = try check(RetentionList.self), list.isSound {
+      try expect(
+        list.folders.allSatisfy { ($0.keepDeleted ?? 86_400) >= 86_400 && ($0.keepVersions ?? 86_400) >= 86_400 },
+        "a span that is too short")
+    }
     if let label = try check(SentLabel.self)?.label, VersionLabel.isSound(label) {
       try expect(isShown(label) && (1...200).contains(label.count), "a label that nobody can read")
     }

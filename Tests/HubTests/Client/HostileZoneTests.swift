@@ -105,6 +105,22 @@ import Testing
     }
   }
 
+  @Test func spansThatCannotBeAreRefused() async throws {
+    let one = #"{"item":"\#(Self.item)","keepDeleted":86400}"#
+    let many = (0...WireLimits.retainingFolders).map { _ in #"{"item":"\#(WireID())"}"# }.joined(separator: ",")
+    for (list, expected) in [
+      (#""folders":[]"#, nil), (#""folders":[\#(one)],"keepVersions":86400"#, nil),
+      (#""keepVersions":86400"#, .nonsense), (#""folders":[],"keepVersions":86399"#, .nonsense),
+      (#""folders":[],"keepDeleted":1000000000001"#, .nonsense), (#""folders":[\#(one),\#(one)]"#, .nonsense),
+      (#""folders":[{"item":"\#(Self.item)","keepVersions":-1}]"#, .nonsense),
+      (#""folders":[{"item":"x","keepVersions":86400}]"#, .nonsense),
+      (#""folders":[\#(many)]"#, .nonsense),
+    ] as [(String, HubFailure.Kind?)] {
+      let found = try await kind("/v1/retentions", "{\(list)}") { _ = try await $0.retentions() }
+      #expect(found == expected, "\(list.prefix(200))")
+    }
+  }
+
   private static func version(
     _ number: String, size: String = "1", id: WireID = WireID(), author: String = "bob@hub.example"
   ) -> String {

@@ -24,6 +24,8 @@ import Testing
       let doomed = try await story.document("doomed", "")
       try await story.delete(doomed)
       try await story.share(trip, with: [story.bob])
+      try await story.hub.folderRetentions.set(
+        SentRetention(keepDeleted: 9 * 86_400, keepVersions: nil), of: trip, in: story.alice.zone)
       try await body(story, "\(folder.path)/alice")
     }
   }
@@ -58,6 +60,8 @@ import Testing
           #expect(try await hub.hub.check() == [])
           let there = try await hub.hub.feeds.page(after: nil, limit: 1_000, of: zone)
           #expect(there.items == feed.items)
+          let retentions = try await hub.hub.folderRetentions.list(of: zone)
+          #expect(try await retentions == story.hub.folderRetentions.list(of: zone) && retentions.folders.count == 1)
           let told = try await hub.hub.events.page(after: .number(0), limit: 1_000, of: zone)
           #expect(told.events.map(\.id) == events.events.map(\.id))
           // Positions on the hub that it comes from are of another time.
@@ -144,7 +148,7 @@ import Testing
         try await refuses([lines[0], lines[2], lines[1]] + lines.dropFirst(3), "two rows changed places")
         for (from, to, what) in [
           ("sheaf-account", "another", "another format" as Comment),
-          ("\"version\":5,\"zone\"", "\"version\":4,\"zone\"", "a version"),
+          ("\"version\":6,\"zone\"", "\"version\":5,\"zone\"", "a version"),
           ("\"epoch\":\"", "\"epoch\":\"AAAA", "an epoch"),
           ("\"copy_of\"", "\"copy\"", "other columns"), ("\"horizon\":0", "\"horizon\":-1", "a number"),
         ] {

@@ -45,6 +45,32 @@ import Testing
   }
 
   @Test(arguments: StoreEngine.available)
+  func foldersSayForHowLongTheyKeepThings(_ engine: StoreEngine) async throws {
+    try await RunningHub.with(engine) { running in
+      let client = running.client
+      let (_, alice) = try await running.member()
+      let (_, bob) = try await running.member("bob@hub.example")
+      let folder = Send(serial: 1, item: WireID(), kind: .folder, places: [Place(parent: .root, "folder")], mode: 0o755)
+      _ = try await client.send("POST", "/v1/sends", json: SendRequest(groups: [[folder]]), token: alice)
+      let path = "/v1/items/\(folder.item)/retention"
+      let spans = SentRetention(keepDeleted: 86_400, keepVersions: nil)
+      #expect(try await client.send("PUT", path, json: spans, token: bob).problem == .notFound)
+      #expect(try await client.send("PUT", path, json: spans).problem == .unauthorized)
+      #expect(try await client.send("GET", path, token: alice).problem == .method)
+      let short = SentRetention(keepDeleted: 86_399, keepVersions: nil)
+      #expect(try await client.send("PUT", path, json: short, token: alice).problem == .invalid)
+      #expect(try await client.send("PUT", path, json: spans, token: alice).status == 204)
+      let list: RetentionList = try await client.send("GET", "/v1/retentions", token: alice).decode()
+      #expect(list.folders == [FolderRetention(item: folder.item, keepDeleted: 86_400, keepVersions: nil)])
+      let others: RetentionList = try await client.send("GET", "/v1/retentions", token: bob).decode()
+      #expect(others.folders == [] && others.keepDeleted == 30 * 86_400)
+      #expect(try await client.send("GET", "/v1/retentions").problem == .unauthorized)
+      let all = "/v1/items/\(WireID.root)/retention"
+      #expect(try await client.send("PUT", all, json: spans, token: alice).status == 204)
+    }
+  }
+
+  @Test(arguments: StoreEngine.available)
   func whatOneMachineSendsAnotherReads(_ engine: StoreEngine) async throws {
     try await RunningHub.with(engine) { running in
       let client = running.client
