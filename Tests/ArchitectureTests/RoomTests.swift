@@ -29,7 +29,7 @@ import Testing
     "inodes": [
       "Accounts", "Doors", "Editing", "Events", "History", "Identity", "Replicas", "Sharing", "Tree", "Upkeep",
     ],
-    "latestTime": ["Events", "Sharing"],
+    "latestTime": ["Events", "MakingChanges.swift", "Sharing"],
     "leftEntries": ["Sharing"],
     "linkedPlaces": ["Identity", "Tree"],
     "numbers": ["Accounts", "Contents", "Events", "History", "Identity", "Replicas", "Sharing", "Tree", "Upkeep"],
@@ -143,6 +143,40 @@ import Testing
           Issue.record("\(file.path):\(number + 1) uses \(room): \(line)")
         }
       }
+    }
+  }
+
+  /// The code of a file that belongs to `Library`.
+  private static func libraryCode(_ file: SourceFile) -> [Substring] {
+    var isLibrary = false
+    return file.code.filter { line in
+      if line.hasPrefix("extension Library") { isLibrary = true }
+      defer { if line == "}" { isLibrary = false } }
+      return isLibrary
+    }
+  }
+
+  /// Whoever reads a file knows which state its functions touch themselves: a line before the extension names the rooms.
+  @Test func aFileNamesTheRoomsThatItUses() throws {
+    var uses: [(type: String, form: Regex<AnyRegexOutput>)] = []
+    for (property, type) in try Self.rooms() {
+      let room = try Self.file(of: type)
+      let members = Set(
+        room.code.flatMap { line in line.matches(of: /\b(?:func|var|let) (\w+)/).map { String($0.1) } })
+      #expect(!members.isEmpty)
+      // A local value of the name has other members, as a rule.
+      var form = #"(^|[^\w.`"]|\bself\.|\blibrary\.)\#(property)(\.(\#(members.sorted().joined(separator: "|")))\b"#
+      if room.code.contains(where: { $0.contains("subscript(") }) { form += #"|\["# }
+      uses.append((type, try Regex(form + #"| = \#(type)\()"#)))
+    }
+    for file in try Self.library() where file.path.split(separator: "/").count > 3 {
+      guard let start = file.lines.firstIndex(where: { $0.hasPrefix("extension Library") }) else { continue }
+      let comment = file.lines[..<start].reversed().prefix { $0.hasPrefix("///") }.reversed().joined(separator: " ")
+      let named = comment.firstRange(of: "/// Rooms: ").map { comment[$0.upperBound...] } ?? ""
+      let rooms = Set(named.matches(of: /`(\w+)`/).map { String($0.1) })
+      let code = Self.libraryCode(file)
+      let used = Set(uses.filter { use in code.contains { $0.firstMatch(of: use.form) != nil } }.map(\.type))
+      #expect(rooms == used, "\(file.path) uses \(used.sorted()), and names \(rooms.sorted())")
     }
   }
 

@@ -9,7 +9,8 @@ import Testing
   /// A connected account with two folders that its hub has.
   private struct Story {
     let machine: LibraryMachine
-    let (a, b) = (WireID(), WireID())
+    let a = WireID()
+    let b = WireID()
 
     var library: Library { machine.library }
 
@@ -80,6 +81,29 @@ import Testing
     #expect(try story.waiting() == [story.a])
     try story.sendAll()
     #expect(try story.waiting() == [])
+    try story.machine.finish()
+  }
+
+  @Test func connectingShortensNothingAtTheHub() throws {
+    let story = try Story()
+    try story.say("a", deleted: 10, versions: 500)
+    try story.say("b", deleted: 35)
+    try story.sendAll()
+    // The hub keeps deleted items for 30 days and versions for ever, where no folder says anything.
+    try story.hear([])
+    #expect(try story.said("a") == [nil, nil] && story.said("b") == [35, nil])
+    #expect(try story.waiting() == [story.b])
+    try story.machine.finish()
+  }
+
+  @Test func theFoldersAroundCountToo() throws {
+    let story = try Story()
+    try story.say("a", deleted: 100)
+    try story.say("b", deleted: 300, versions: 900)
+    try story.sendAll()
+    try story.hear([(.root, 200, 800)])
+    #expect(try story.said("a") == [nil, nil] && story.said("b") == [300, 900])
+    #expect(try story.waiting() == [story.b])
     try story.machine.finish()
   }
 

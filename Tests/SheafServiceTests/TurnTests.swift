@@ -133,7 +133,8 @@ struct TurnTests {
       let (running, run) = AsyncStream.makeStream(of: Void.self)
       let (turns, clients) = (Turns(1, waiting: 64), ClientCount(limit: 64))
       let server = LibraryServer(
-        responder: router.buildResponder(), builder: .http1(additionalChannelHandlers: [clients.makeHandler()]),
+        responder: router.buildResponder(),
+        builder: .http1(configuration: .init(additionalChannelHandlers: [clients.makeHandler()])),
         configuration: ServerConfiguration(address: .unixDomainSocket(path: path)), clients: clients,
         turns: turns, eventLoops: MultiThreadedEventLoopGroup.singleton,
         onServerRunning: { run.finish() }, logger: Logger(label: "test"))

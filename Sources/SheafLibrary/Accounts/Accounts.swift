@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// Accounts, which own the documents.
+///
+/// Rooms: `AccountTable`, `EventObservers`, `InodeTable`, `Numbers`, `ShareBook`.
 extension Library {
   /// The accounts, first made first.
   package func accounts() throws -> [Account] {

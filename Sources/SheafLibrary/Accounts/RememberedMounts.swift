@@ -6,6 +6,8 @@ import SheafStore
 ///
 /// They are kept with the library's path, so that a backup, or a library that was moved, does not mount where the
 /// original does.
+///
+/// Rooms: `AccountTable`.
 extension Library {
   /// The most mounts that a library remembers. Further ones work, and do not come back by themselves.
   package static let rememberedMountLimit = 1_000

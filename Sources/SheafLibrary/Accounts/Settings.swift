@@ -2,6 +2,8 @@ package import SheafModel
 import SheafStore
 
 /// Settings of a library as a whole.
+///
+/// Rooms: `AccountTable`.
 extension Library {
   /// The settings, of which the default account is the library's first where none was set.
   package func settings() throws -> LibrarySettings { try locked { try currentSettings() } }

@@ -3,6 +3,8 @@ import SheafStore
 
 /// The chunks that a session's version alone holds, and which are freed as soon as it is renewed without them
 /// (docs/ARCHITECTURE.md, "Sessions").
+///
+/// Rooms: `Chunks`.
 extension Library {
   /// Frees chunks that this session's version held alone until this renewal replaced the last extent that referred to
   /// them.

@@ -2,6 +2,8 @@ import SheafStore
 
 /// Reading takes the lock for a moment, and fetches and copies without it (docs/ARCHITECTURE.md, "Reading beside the
 /// lock").
+///
+/// Rooms: `Chunks`.
 extension Library {
   /// Carries out a plan that `makePlan` makes with the lock held; returns the number of bytes.
   ///

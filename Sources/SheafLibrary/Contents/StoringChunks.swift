@@ -2,6 +2,8 @@ import SheafModel
 import SheafStore
 
 /// Contents get their chunks from the library.
+///
+/// Rooms: `Chunks`, `Numbers`.
 extension Library: ChunkSource {
   /// Bytes of a chunk up to which it is kept in memory when it is stored: each write that appends to a
   /// document reads its last chunk back.

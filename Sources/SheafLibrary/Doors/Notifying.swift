@@ -1,6 +1,8 @@
 import SheafModel
 
 /// Telling the doors of a library what changed, each what its account sees.
+///
+/// Rooms: `Doors`, `InodeTable`, `OpenFiles`, `ShareBook`, `ShownEntries`, `TransferWatch`.
 extension Library {
   /// Opens a door: calls `observer` with what changes by other doors; returns the door's number, for ``Caller/door``.
   ///

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Open files: reading, writing and what close(2) promises.
+///
+/// Rooms: `EditingSessions`, `Identity`, `OpenFiles`.
 extension Library {
   /// Makes a file and opens it, as open(2) with O_CREAT does where there was none.
   ///

@@ -6,6 +6,8 @@ import SheafStore
 /// Each account has a draft of its own, and programs that lock a file, such as databases, count on seeing everything that
 /// was written under the lock before. They may write other files than the one that they lock, so this is about all that
 /// a program writes in a share.
+///
+/// Rooms: `Doors`, `EditingSessions`, `InodeTable`, `OpenFiles`.
 extension Library {
   /// Checks that an open file may be locked: everyone who may read it may lock it.
   ///

@@ -11,6 +11,8 @@ import SheafStore
 ///                                                   └──────┘                                       event logged
 ///                                              renewed by each save
 /// ```
+///
+/// Rooms: `EditingSessions`, `OpenFiles`.
 extension Library {
   /// Seconds after which autosave makes a version of unsaved writes.
   static let autosaveSeconds: Int64 = 1

@@ -5,6 +5,8 @@ import SheafModel
 /// A kernel keeps the pages that a mapping changed, and writes whole pages when somebody requests it: over bytes that
 /// came by another mount meanwhile. So before bytes are changed by one door, the kernels of the others are asked for
 /// what they have of them; after the change they forget the pages, as always.
+///
+/// Rooms: `Doors`, `InodeTable`, `OpenFiles`, `ShareBook`.
 extension Library {
   /// Makes other mounts of the account write back what may be mapped of bytes that are about to be changed by an open
   /// file.

@@ -20,6 +20,8 @@ import SheafStore
 /// 4. Storing goes in steps, so that others wait for one at most.
 /// 5. A file that was made in the place of a document, and not written yet, has such a row, too, also in a share: it is
 ///    empty after a crash, as programs rely on that delete a journal and make it anew. The next version takes the row.
+///
+/// Rooms: `EditingSessions`, `InodeTable`, `ShareBook`.
 extension Library {
   /// Bytes in memory of one document past which they are spilled; `SHEAF_SPILL_LIMIT` lowers it for tests, and what
   /// depends on it.

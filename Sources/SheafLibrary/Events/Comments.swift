@@ -2,6 +2,8 @@ package import SheafModel
 import SheafStore
 
 /// Comments on items, which live in the event log, and whom they mention.
+///
+/// Rooms: `AccountTable`, `ConnectedAccounts`, `Identity`, `ShareBook`.
 extension Library {
   /// Characters that a comment has at most, and bytes: one character can have any number of combining marks.
   private static let commentLimit = 4000

@@ -2,6 +2,8 @@ package import SheafModel
 import SheafStore
 
 /// The event log as readers see it: pages, and signals for readers that wait for more (``observeEvents(_:)``).
+///
+/// Rooms: `AccountTable`, `ConnectedAccounts`, `EventLog`, `EventObservers`, `Numbers`, `ShareBook`.
 extension Library {
   /// Events that one page has at most, and rows of the log that are looked at for it.
   package static let eventPage = 1000

@@ -41,6 +41,8 @@ struct SettlingScan {
   }
 }
 
+/// Rooms: `ConnectedAccounts`, `EventLog`, `EventObservers`, `Identity`, `InodeTable`, `LatestTime`, `Numbers`,
+/// `RapidSaves`, `ShareBook`.
 extension Library {
   /// Events settled in one transaction at most, so that nobody waits long for it.
   private static let settleBatch = 32

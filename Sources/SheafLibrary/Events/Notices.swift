@@ -4,6 +4,8 @@ import SheafStore
 import SheafWire
 
 /// Notices: what others did, for an account, until the account clears them.
+///
+/// Rooms: `AccountTable`, `Numbers`, `ShareBook`.
 extension Library {
   /// Events that notices are made of at most, and those that are looked at; of older ones `activity` tells.
   private static let (noticeEvents, noticesLookedAt) = (1_000, 50_000)

@@ -80,6 +80,7 @@ struct ToldPlace {
   static func isShortened(_ path: String) -> Bool { path.utf8.count >= limit - 256 && path.contains("/…/") }
 }
 
+/// Rooms: `ShareBook`.
 extension Library {
   /// Looks at a folder and those above it, one after the other, until `body` returns false.
   ///

@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// Webhooks of accounts. The sidecar checks which addresses they may reach, when it connects.
+///
+/// Rooms: `EventObservers`.
 extension Library {
   /// Webhooks of one account, patterns of one webhook, and bytes of a URL or a pattern, at most.
   private static let webhookLimit = 16

@@ -2,6 +2,8 @@ package import SheafModel
 import SheafStore
 
 /// Deleted items as people see them: a folder is one item, with everything that went with it.
+///
+/// Rooms: `ShareBook`.
 extension Library {
   /// Rows that are looked at with the lock held, so that nobody waits for a long list.
   private static let treeBatch = 128

@@ -4,6 +4,8 @@ import SheafStore
 import enum SheafWire.MarkedName
 
 /// Deleted items: listing, recovering, and destroying them for good.
+///
+/// Rooms: `Identity`, `InodeTable`, `PurgedContents`, `ShareBook`.
 extension Library {
   /// Deleted items that are looked at with the lock held, so that nobody waits for a long list.
   private static let deletedBatch = 32

@@ -1,6 +1,8 @@
 import SheafStore
 
 /// Freeing what was purged.
+///
+/// Rooms: `InodeTable`, `PurgedContents`, `VersionReaders`.
 extension Library {
   /// Notes in a change that it purges something, whose contents ``freePurged()`` frees then.
   func notePurge(_ change: Change) throws {

@@ -39,6 +39,7 @@ struct Purge {
   var moveCount = 0
 }
 
+/// Rooms: `ShareBook`.
 extension Library {
   /// Names and deleted inodes that one transaction of a purge erases at most.
   static let purgeBatch = 8

@@ -1,6 +1,7 @@
 package import SheafModel
 import SheafStore
 
+/// Rooms: `ShareBook`.
 extension Library {
   /// The items that a purge would destroy, and the people who would lose them.
   ///

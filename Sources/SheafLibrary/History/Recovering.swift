@@ -50,6 +50,7 @@ struct Recovery {
   }
 }
 
+/// Rooms: `EventLog`, `Identity`, `Numbers`, `ShareBook`.
 extension Library {
   /// Names that one transaction of a recovery gives back at most.
   static let recoveryBatch = 8

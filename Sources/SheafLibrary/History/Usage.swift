@@ -10,6 +10,8 @@ import SheafStore
 ///    the folder that comes to it first.
 /// 2. Everything is read from a snapshot, without the lock.
 /// 3. The numbers include items that participants may not see. So only the owner gets them.
+///
+/// Rooms: `Numbers`.
 extension Library {
   /// The space that an item takes, and for a folder the space of each folder in it, the largest first.
   ///

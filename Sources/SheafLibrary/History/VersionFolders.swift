@@ -4,6 +4,8 @@ import SheafStore
 
 /// The contents of `.versions/`: a folder for each document of a folder, and for each one deleted from it; in each a
 /// file for each version.
+///
+/// Rooms: `VersionReaders`.
 extension Library {
   /// A document's folder of versions.
   package struct VersionFolder: Hashable, Sendable {

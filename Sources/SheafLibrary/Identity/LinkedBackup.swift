@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Backups that programs link before they rename over a document (rule 16 of ``Identity``).
+///
+/// Rooms: `Identity`, `InodeTable`, `Numbers`, `ShareBook`.
 extension Library {
   /// Makes the copy that stands for a hard link; nil where a hard link is what to make.
   ///

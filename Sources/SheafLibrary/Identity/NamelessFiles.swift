@@ -11,6 +11,8 @@ import SheafStore
 ///    before the file was linked, whatever happens afterwards.
 /// 3. From then on it is a file that its program has just made (rule 1 of ``Identity``): if the program took the name
 ///    from a document, that document goes on in it, and it may take another document's place by rename(2).
+///
+/// Rooms: `EditingSessions`, `Identity`, `InodeTable`.
 extension Library {
   /// Makes a file without a name in a folder, and opens it.
   ///

@@ -2,6 +2,8 @@ import SheafModel
 import SheafStore
 
 /// Finds out whether only its maker, or nobody at all, would miss a file (rules 2 and 6 of ``Identity``).
+///
+/// Rooms: `EditingSessions`, `Identity`, `LinkedPlaces`, `OpenFiles`.
 extension Library {
   /// Whether a file was closed with contents, and its name is no temporary file's (rule 2 of ``Identity``).
   func isProved(_ inode: Inode, _ name: [UInt8]) -> Bool {

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// A document's identity passing to another inode: the rules of ``Identity``, carried out.
+///
+/// Rooms: `EditingSessions`, `EventLog`, `Identity`, `InodeTable`, `LinkedPlaces`, `Numbers`, `ShareBook`.
 extension Library {
   /// A document that can come back to the name that it lost.
   struct FormerDocument {

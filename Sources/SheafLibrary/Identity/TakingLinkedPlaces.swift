@@ -2,6 +2,8 @@ import SheafModel
 import SheafStore
 
 /// Files that programs link to a document's name before they remove the first one (rule 5 of ``Identity``).
+///
+/// Rooms: `Identity`, `LinkedPlaces`.
 extension Library {
   /// The remembered document to whose name an own file was linked.
   func linkedPlace(of inode: Inode, _ caller: Caller, _ time: Timestamp) -> FormerDocument? {

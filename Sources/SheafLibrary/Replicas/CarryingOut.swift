@@ -14,6 +14,8 @@ package import SheafWire
 /// 3. Programs go on meanwhile. What they changed since the plan was made stays, and the next plan tells the hub of it.
 ///    Nothing that was saved here is lost: contents that were not sent are never replaced.
 /// 4. What was done elsewhere counts as done by whom it was done, and when, as far as the hub tells.
+///
+/// Rooms: `EditingSessions`, `Identity`, `InodeTable`, `Numbers`, `OpenFiles`.
 extension Library {
   /// The next step of a plan.
   package func step(of account: Int64) throws -> (number: Int64, step: ReplicaStep)? {

@@ -39,6 +39,8 @@ package struct HubLogPosition: Hashable, Sendable {
 /// 3. What was done before an account was connected is no news: it was told then, or it is not for this machine.
 /// 4. If the hub went back, what it does not have any more is not shown. Machines send again what it lost, and the hub
 ///    tells of it anew: such an event takes the place of the one that told of the same deed.
+///
+/// Rooms: `EventObservers`, `Numbers`.
 extension Library {
   /// What the hub calls the own log of an account, or that of a share.
   private func log(_ share: WireID?, of account: Int64) throws -> [UInt8] {

@@ -12,6 +12,8 @@ package import SheafWire
 /// 3. A share whose owner is a connected account of this library is that account's own.
 /// 4. A share of another hub than the account's own is that hub's: its people are known by that hub. An account of this
 ///    library is among them if its own hub says that it takes part, and not if the other one does.
+///
+/// Rooms: `AccountTable`, `ConnectedAccounts`, `Numbers`, `ShareBook`.
 extension Library: SharedReplicaInterface {
   /// Notes at which hub an account is: it may have another address by now.
   package func noteHub(_ hub: String, of account: Int64) throws {

@@ -10,6 +10,8 @@ import SheafWire
 ///    is connected to that hub.
 /// 2. A share of such a person is in the library once, whoever of its accounts takes part in it: as the `Documents` of
 ///    an account of its own, which no command names.
+///
+/// Rooms: `AccountTable`, `Numbers`.
 extension Library {
   /// The account of this library that a hub knows by a handle; nil where there is none.
   func connectedAccount(_ handle: AccountHandle, at hub: String) throws -> AccountRow? {

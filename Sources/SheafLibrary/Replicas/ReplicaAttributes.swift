@@ -5,6 +5,8 @@ import SheafStore
 import SheafWire
 
 /// What a connected account's items tell of their replica (docs/REFERENCE.md, "Extended attributes").
+///
+/// Rooms: `AccountTable`, `ConnectedAccounts`.
 extension Library {
   /// The attributes `user.sheaf.local` and `user.sheaf.sync`; none in an account that no hub knows, and of what no hub
   /// hears of, as ignored files, not the second.

@@ -40,6 +40,8 @@ package enum HistoryComparison: Hashable, Sendable {
 /// 4. What was deleted at the hub before it could come here comes into the trash.
 /// 5. Versions that this machine thinned, or that a person destroyed here, do not come back: only what is newer than what
 ///    was compared before is fetched.
+///
+/// Rooms: `EventLog`, `Numbers`, `OpenFiles`, `RapidSaves`, `Readings`.
 extension Library {
   /// Versions of a document that are fetched at most: the newest.
   private static let historyLimit = 1_000

@@ -13,6 +13,8 @@ package import SheafWire
 ///    sends with their serials. It is made of the tree as it is at that moment.
 /// 3. Nothing is planned before each step was carried out and each send has its verdict. So a plan never sees what a
 ///    half-done one left.
+///
+/// Rooms: `ConnectedAccounts`, `EditingSessions`, `ShareBook`.
 extension Library: ReplicaInterface {
   /// Items that are looked at in one plan, with the lock held.
   private static let planLimit = 64

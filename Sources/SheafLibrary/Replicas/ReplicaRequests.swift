@@ -23,6 +23,8 @@ package struct ReplicaRequest: Hashable, Sendable {
 
 /// What people did with versions of a connected account and the hub is to do, too. It is noted in the transaction of the
 /// deed itself, and stays until the hub has done it.
+///
+/// Rooms: `Numbers`.
 extension Library {
   /// - Returns: The replica of the account that owns an item, if it is connected. What is in a share of somebody elsewhere
   ///   is for its owner to destroy.

@@ -10,9 +10,11 @@ package import SheafWire
 ///    the hub tells replaces it.
 /// 2. What the hub tells replaces what else is said here of folders that the hub has. What it does not have yet is noted
 ///    for it.
-/// 3. When both are compared for the first time, the longer span of both counts, and what only one of both says; the hub
-///    is told what it does not say. The same is done when the hub went back, except for what is shorter than its rules and
-///    which it does not say: that may have been taken back.
+/// 3. When both are compared for the first time, or after the hub went back, the longer span of both counts, and the hub
+///    is told where it is the one from here. Of a folder of which the hub says nothing, that is what the folders around it
+///    or its rules say: connecting a machine, or what was taken back since, shortens nothing there.
+///
+/// Rooms: `ConnectedAccounts`.
 extension Library {
   /// What ``hubKey(_:)`` has beside spans.
   private static let olderHub = "older"
@@ -167,11 +169,7 @@ extension Library {
         }
       }
       let known = try read { try $0.setting(Self.hubKey(account)) }
-      let isFirst = known == nil || known == Self.olderHub
-      let wentBack = known == Self.formerHub
-      // Nothing is too short for the first time.
-      let shortest = RetentionPolicy.Spans(
-        deleted: wentBack ? list.keepDeleted ?? .max : 0, versions: wentBack ? list.keepVersions ?? .max : 0)
+      let compares = known == nil || known == Self.olderHub || known == Self.formerHub
       let (policy, noted) = try read { transaction in
         (
           try RetentionPolicy(transaction),
@@ -183,8 +181,15 @@ extension Library {
         guard let item = try read({ try $0.item(number) }), item.owner == account else { continue }
         let (here, there) = (policy.ownSpans(of: number), told[number] ?? RetentionPolicy.Said())
         if here == there { continue }
-        let keepsBoth = try isFirst || wentBack || hubID(of: item) == nil
-        let wanted = keepsBoth ? here.longer(there, shortest) : there
+        let isNew = try hubID(of: item) == nil
+        let wanted =
+          if isNew {
+            here.longer(there, RetentionPolicy.Spans(deleted: 0, versions: 0))
+          } else if compares {
+            here.longer(there, try spansAtHub(around: number, told, list))
+          } else {
+            there
+          }
         news.append((number, wanted, wanted != there))
       }
       let rules = [list.keepDeleted, list.keepVersions].map { $0.map { "\($0)" } ?? Self.forever }
@@ -202,6 +207,24 @@ extension Library {
     }
   }
 
+  /// For how long a hub keeps what is in an item's folder by what it tells of that folder and those around it.
+  private func spansAtHub(
+    around item: Int64, _ told: [Int64: RetentionPolicy.Said], _ list: RetentionList
+  ) throws -> RetentionPolicy.Spans {
+    var said = RetentionPolicy.Said()
+    try read { transaction in
+      guard var ino = try transaction.inode(item: item)?.parent else { return }
+      var seen: Set<Int64> = []
+      while let row = try transaction.inode(ino), seen.insert(ino).inserted {
+        let folder = row.item.flatMap { told[$0] }
+        said = .init(deleted: said.deleted ?? folder?.deleted, versions: said.versions ?? folder?.versions)
+        ino = row.parent
+      }
+    }
+    return .init(
+      deleted: said.deleted ?? list.keepDeleted ?? .max, versions: said.versions ?? list.keepVersions ?? .max)
+  }
+
   private func setSpan(_ span: Int64?, _ key: String, of item: Int64, _ change: Change) throws {
     if let span {
       try change.rows.setSetting("\(key).\(item)", span)
@@ -212,7 +235,7 @@ extension Library {
 }
 
 extension RetentionPolicy.Said {
-  /// The longer one of each span; one that only a hub says, or that is said only here and is not too short.
+  /// The longer one of each span; one that only a hub says, or that is said only here and is not shorter than `shortest`.
   fileprivate func longer(_ hub: Self, _ shortest: RetentionPolicy.Spans) -> Self {
     func longer(_ span: Int64?, _ hub: Int64?, _ shortest: Int64) -> Int64? {
       if let hub { return max(span ?? hub, hub) }

@@ -15,6 +15,8 @@ package import SheafWire
 ///    looks as if somebody had deleted it, whatever comes in between.
 /// 4. If the hub may have gone back to an earlier state, what an account of this library saved there since counts as
 ///    not sent: it is sent again, or kept by rule 2. What others saved, they send again themselves.
+///
+/// Rooms: `AccountTable`, `EditingSessions`, `InodeTable`, `Numbers`, `ShareBook`.
 extension Library {
   /// Notes changes in a share.
   ///

@@ -11,6 +11,8 @@ package import SheafWire
 ///    account, events, webhooks. What the hub does not have is lost.
 /// 3. What other accounts own stays, and so does the account, which is empty. What it gets before this is done goes,
 ///    too.
+///
+/// Rooms: `EventObservers`, `InodeTable`, `ShareBook`.
 extension Library {
   /// Disconnects an account and marks what it has here for destruction.
   ///

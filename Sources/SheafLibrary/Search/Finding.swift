@@ -13,6 +13,8 @@ import SheafStore
 /// 3. Each name costs the same however deep it lies.
 /// 4. Of a document whose contents are at a hub alone nobody here knows whether they have the text. It is counted, as far
 ///    as the account sees it and everything else is met.
+///
+/// Rooms: `AccountTable`, `ShareBook`.
 extension Library {
   /// Names that one snapshot reads, and finds that are looked at with everybody waiting.
   private static let walkStep = 512

@@ -13,6 +13,9 @@ import SheafStore
 ///    follow in steps.
 /// 3. If the process ends, or the disk is full, before all rows follow, the rest follows when the library is next
 ///    opened, or when there is room. Only one tree is given away at a time, and no account is removed meanwhile.
+///
+/// Rooms: `AccountTable`, `EditingSessions`, `Identity`, `InodeTable`, `Numbers`, `OpenFiles`, `ShareBook`,
+/// `TransferWatch`.
 extension Library {
   /// How often a tree is found anew that others move things into, or out of.
   private static let attempts = 8

@@ -5,6 +5,8 @@ import SheafStore
 /// Permissions, checked when they are used (rule 5 of docs/ARCHITECTURE.md), by the one table of ``ShareRules``.
 ///
 /// Owners pass without a question; nobody else looks at an inode but through the share that it is in.
+///
+/// Rooms: `ShareBook`.
 extension Library {
   /// The share that an inode is in; nil if it is in none, or if that is suspended because its item is deleted.
   ///

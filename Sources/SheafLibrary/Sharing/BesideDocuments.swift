@@ -20,6 +20,8 @@ import SheafStore
 /// 5. A document that a program renames to the name of a backup, or links to one, stays where it is for everybody: the
 ///    backup is a temporary file with the contents of that moment. The program itself does not find the document any
 ///    more, for 15 s or until it makes the name again, by which it makes the document anew.
+///
+/// Rooms: `InodeTable`, `ShownEntries`, `TemporaryFiles`.
 extension Library {
   /// Bytes of a document that can be set aside.
   private static let asideLimit: Int64 = 1 << 30

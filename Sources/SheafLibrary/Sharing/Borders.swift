@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// The borders of shares: which items may lie where, and the effect of a move across a border.
+///
+/// Rooms: `InodeTable`, `LatestTime`, `ShareBook`.
 extension Library {
   // MARK: - Beginning to share
 

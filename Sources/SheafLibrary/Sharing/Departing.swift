@@ -6,6 +6,8 @@ import SheafStore
 /// `rm -r` of an entry of `Shared/OWNER/`: it deletes what is inside before it takes the entry away. When the same
 /// program then does that, it leaves, and its deletions are undone (``Return``). Interrupted before, they stay, and can
 /// be recovered; so do those that a program made before it paused.
+///
+/// Rooms: `Departures`, `InodeTable`, `Numbers`.
 extension Library {
   /// Remembers what a program takes away in a share of someone else.
   func noteDeparture(

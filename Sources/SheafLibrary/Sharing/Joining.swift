@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// Share URLs: what they offer, joining by them, one-time links, and asking for access.
+///
+/// Rooms: `ShareBook`.
 extension Library {
   /// Seconds for which somebody whose request for access was turned down does not ask again.
   private static let declinedSeconds: Int64 = 86_400

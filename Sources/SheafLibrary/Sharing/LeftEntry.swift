@@ -45,6 +45,7 @@ struct LeftEntry {
   func isOver(at time: Timestamp) -> Bool { time.nanoseconds - self.time.nanoseconds >= Identity.window }
 }
 
+/// Rooms: `AccountTable`, `EventLog`, `LeftEntries`, `ShareBook`, `ShownEntries`, `TemporaryFiles`.
 extension Library {
   /// The departure that the program of `caller` may undo, taking away the name (rules 2 and 4).
   private func undoable(_ name: LeftEntry.Name, _ caller: Caller) throws -> (left: LeftEntry, inode: Inode)? {

@@ -2,6 +2,8 @@ package import SheafModel
 import SheafStore
 
 /// All that an account shares with others and others with it, in one list.
+///
+/// Rooms: `ShareBook`.
 extension Library {
   /// Shares that are looked at before others use the library in between.
   private static let listedShares = 16

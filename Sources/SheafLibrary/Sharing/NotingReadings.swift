@@ -2,6 +2,8 @@ import SheafModel
 import SheafStore
 
 /// Notes which versions programs have seen when they save: carries out the rules of ``Readings``.
+///
+/// Rooms: `ConnectedAccounts`, `InodeTable`, `OpenFiles`, `Readings`, `ShareBook`.
 extension Library {
   /// Notes what a program reads through an open file (rule 1 of ``Readings``).
   ///

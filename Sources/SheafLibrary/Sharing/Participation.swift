@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// The participants of a share: inviting, joining, changing, leaving.
+///
+/// Rooms: `Departures`, `EventLog`, `LeftEntries`, `Numbers`.
 extension Library {
   /// Participants of a share at most, the owner and those who have yet to accept among them.
   static let participantLimit = 100

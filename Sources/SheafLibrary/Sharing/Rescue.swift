@@ -15,6 +15,8 @@ import SheafStore
 ///
 /// If the disk has no room, they stay in memory and in the working file, and autosave tries again until there is room;
 /// `sheaf status` shows how many wait (``waitingRescues``). The last close(2) of such a file fails with ENOSPC.
+///
+/// Rooms: `AccountTable`, `EditingSessions`, `Numbers`, `OpenFiles`.
 extension Library {
   /// Keeps what an account wrote to documents that it may write no longer.
   func rescueDrafts(of account: Int64) {

@@ -52,6 +52,7 @@ struct Return {
   static let settingPrefix = "returning."
 }
 
+/// Rooms: `Departures`, `EventLog`.
 extension Library {
   /// Names that one transaction gives back at most.
   private static let returnBatch = 16

@@ -4,6 +4,8 @@ import SheafStore
 
 /// Events of shares, committed with what they tell of. They get their number at once: nobody undoes what they tell, but
 /// for a departure that may be undone (``LeftEntry``).
+///
+/// Rooms: `EventLog`, `InodeTable`, `Numbers`.
 extension Library {
   /// Logs what became of a share; returns the event's number.
   @discardableResult

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Shares as people see them: facts, extended attributes, URLs, paths.
+///
+/// Rooms: `AccountTable`, `ShareBook`.
 extension Library {
   /// A share as one of its participants sees it.
   func facts(_ share: ShareBook.Entry, for account: Int64) throws -> Share {

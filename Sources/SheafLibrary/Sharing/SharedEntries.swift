@@ -62,6 +62,8 @@ struct SharedNames {
 }
 
 /// The entries of an account's `Shared/OWNER/`: one for each share that it joined.
+///
+/// Rooms: `AccountTable`, `Doors`, `ShareBook`, `ShownEntries`, `TemporaryFiles`.
 extension Library {
   /// Those who share something with an account: the names of the folders in its `Shared`.
   package func sharedOwners(_ account: Int64) -> [(account: Int64, handle: AccountHandle)] {

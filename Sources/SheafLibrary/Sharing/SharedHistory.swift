@@ -15,6 +15,8 @@ import SheafStore
 ///    moved in, and counts for everything below it, so that entering costs the same however much that is. An item that
 ///    gets another folder in the share, by whatever way, takes along the time that counted for it until then
 ///    (``carryEntry(of:to:_:)``).
+///
+/// Rooms: `AccountTable`, `EditingSessions`, `ShareBook`.
 extension Library {
   /// Since when `inode` has been in `share`: no participant sees what was before.
   func entryTime(of inode: Inode, in share: ShareBook.Entry) throws -> Timestamp {

@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// Sharing an item, changing what is shared, and stopping it.
+///
+/// Rooms: `Identity`, `LatestTime`, `ShareBook`.
 extension Library {
   /// Shares of one owner at most, and shares that one account joined.
   static let shareLimit = 1000

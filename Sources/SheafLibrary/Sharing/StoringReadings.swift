@@ -8,6 +8,8 @@ import SheafStore
 /// It is stored when the library is closed and, while it changes, whenever upkeep syncs. A process that is killed loses
 /// the last of it, so that a save may be marked as based on a later version than it was. Sessions and programs are
 /// those of one run of the machine, and a program also has its beginning: numbers of processes are given again.
+///
+/// Rooms: `Readings`.
 extension Library {
   static let readingsKey = "readings"
 

@@ -22,6 +22,8 @@ import SheafStore
 /// 7. Offers of what is inside end with it: the new owner made none of them.
 /// 8. People who take part learn of it by one event of the share; where nothing is shared, the former owner is told that
 ///    the item is gone, and the new one that it came. Earlier events stay with those who saw them.
+///
+/// Rooms: `AccountTable`, `Numbers`.
 extension Library {
   /// Items of a tree that can be given, those that were deleted from it among them.
   static let transferLimit = 10_000

@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// chmod, chown, truncate and utimensat.
+///
+/// Rooms: `Identity`, `UnstoredAccessTimes`.
 extension Library {
   /// The attributes to change; nil leaves one as it is.
   package struct AttributeChange: Sendable {

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// renameat2(2) with RENAME_EXCHANGE (rule 10 of ``Identity``).
+///
+/// Rooms: `EventLog`, `Identity`.
 extension Library {
   /// The inode of the document, where one of two exchanged files saves the other one (rule 10 of ``Identity``).
   private func saved(_ inode: Inode, _ source: EntryRow, _ other: Inode, _ target: EntryRow, _ caller: Caller)

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Extended attributes: those that programs set, and those that Sheaf computes.
+///
+/// Rooms: `AccountTable`, `Identity`.
 extension Library {
   /// Bytes of a value at most (xattr(7), XATTR_SIZE_MAX).
   private static let valueLimit = 65_536

@@ -31,6 +31,8 @@ import SheafStore
 ///    folder is ignored, whatever rules say of it.
 /// 9. A folder in which a document has a name is an item as any other: it has events, a past and a place at the hub. What
 ///    is made in it is plain as before.
+///
+/// Rooms: `AccountTable`, `IgnoredFolders`.
 extension Library {
   /// The name of the files that hold rules, for their folder and all below it.
   static let ignoreName = Array(".sheafignore".utf8)

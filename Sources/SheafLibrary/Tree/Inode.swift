@@ -93,6 +93,7 @@ final class Inode {
   }
 }
 
+/// Rooms: `InodeTable`.
 extension Library {
   /// `O_NOATIME` of open(2), which <fcntl.h> has for C with `_GNU_SOURCE` alone.
   package static let noAccessTime: Int32 = 0o1000000

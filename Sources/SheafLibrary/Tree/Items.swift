@@ -2,6 +2,8 @@ import SheafModel
 import SheafStore
 
 /// The items that inodes are.
+///
+/// Rooms: `InodeTable`, `Numbers`.
 extension Library {
   /// The item that `inode` is; nil for fifos, sockets and device nodes.
   func item(of inode: Inode) throws -> ItemRow? {

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Names: looking up, making and listing entries.
+///
+/// Rooms: `Identity`, `InodeTable`, `LinkedPlaces`, `Numbers`.
 extension Library {
   /// The folder of earlier versions that every folder has without listing it.
   package static let versionsName = Array(".versions".utf8)

@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Paths of commands and the API, resolved without following symbolic links.
+///
+/// Rooms: `AccountTable`, `Identity`.
 extension Library {
   /// The inode at `path`.
   ///

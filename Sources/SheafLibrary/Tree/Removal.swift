@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// Taking names away: unlink and rmdir, and what becomes of an inode without a name.
+///
+/// Rooms: `Chunks`, `EditingSessions`, `EventLog`, `Identity`, `InodeTable`, `Numbers`, `ShareBook`.
 extension Library {
   /// Removes a name of a file.
   ///

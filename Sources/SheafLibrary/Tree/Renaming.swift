@@ -3,6 +3,8 @@ import SheafModel
 import SheafStore
 
 /// rename(2), with the flags of renameat2(2).
+///
+/// Rooms: `EventLog`, `Identity`, `LinkedPlaces`, `Numbers`, `ShareBook`.
 extension Library {
   package enum RenameMode: Sendable {
     case replace, noReplace, exchange

@@ -4,6 +4,9 @@ import SheafStore
 
 /// The work that the library does by itself: autosave, settling events, syncing, ending sessions that a crash left
 /// open.
+///
+/// Rooms: `EditingSessions`, `EventLog`, `Identity`, `PurgedContents`, `RapidSaves`, `TransferWatch`,
+/// `UnstoredAccessTimes`.
 extension Library {
   /// CLOCK_REALTIME.
   @Sendable package static func systemClock() -> Timestamp {

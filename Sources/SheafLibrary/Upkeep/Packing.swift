@@ -15,6 +15,8 @@ import SheafStore
 ///    inode. A pack that breaks this rule is made anew (``mendPacks(_:)``).
 /// 3. A run of versions becomes a pack in one transaction, in which each is still what it was when it was read.
 /// 4. Contents that are current, open or being edited are left alone, so that reading them stays fast.
+///
+/// Rooms: `Chunks`, `InodeTable`, `Numbers`.
 extension Library {
   /// The marks that packing takes of the library as it begins.
   private struct PackMarks {

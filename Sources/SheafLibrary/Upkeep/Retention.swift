@@ -3,6 +3,8 @@ package import SheafModel
 import SheafStore
 
 /// Thinning old history and giving its space back.
+///
+/// Rooms: `Chunks`, `EditingSessions`, `InodeTable`, `Numbers`, `VersionReaders`.
 extension Library {
   /// Seconds for which deleted items can be recovered where nobody says otherwise (``RetentionPolicy``), and for which
   /// events are kept.

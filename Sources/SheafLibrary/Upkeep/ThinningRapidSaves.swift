@@ -2,6 +2,8 @@ import SheafModel
 import SheafStore
 
 /// Thinning what programs save faster than people do.
+///
+/// Rooms: `EditingSessions`, `Numbers`, `RapidSaves`.
 extension Library {
   /// Versions that one transaction takes away at most.
   private static let rapidBatch = 64
