@@ -185,8 +185,7 @@ package struct TrashExtent: Hashable, Sendable, Codable {
 
   package mutating func add(_ other: TrashExtent) {
     items += other.items
-    let (sum, overflow) = bytes.addingReportingOverflow(other.bytes)
-    bytes = overflow ? .max : sum
+    bytes = bytes.addingSaturated(other.bytes)
   }
 }
 

@@ -147,12 +147,14 @@ extension StoreTransaction {
   }
 
   /// Chunks that are neither compressed nor packed, from `first` on, about `limit` bytes of them.
-  package func plainChunks(from first: Int64, through last: Int64, limit: Int64) throws -> [(id: Int64, size: Int64)] {
+  package func plainChunks(from first: Int64, through last: Int64, limit: Int64) throws -> [Int64] {
     var bytes: Int64 = 0
-    var chunks: [(id: Int64, size: Int64)] = []
-    try each("SELECT id, size FROM chunks WHERE id BETWEEN ? AND ? AND encoding = 0 ORDER BY id", first, last) {
-      chunks.append((try $0[0], try $0[1]))
-      bytes += chunks.last?.size ?? 0
+    var chunks: [Int64] = []
+    try each(
+      "SELECT id, length(data) FROM chunks WHERE id BETWEEN ? AND ? AND encoding = 0 ORDER BY id", first, last
+    ) {
+      chunks.append(try $0[0])
+      bytes += try $0[1] as Int64
       return bytes < limit
     }
     return chunks

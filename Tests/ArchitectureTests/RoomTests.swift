@@ -165,7 +165,7 @@ import Testing
         room.code.flatMap { line in line.matches(of: /\b(?:func|var|let) (\w+)/).map { String($0.1) } })
       #expect(!members.isEmpty)
       // A local value of the name has other members, as a rule.
-      var form = #"(^|[^\w.`"]|\bself\.|\blibrary\.)\#(property)(\.(\#(members.sorted().joined(separator: "|")))\b"#
+      var form = #"(^|[^\w.`"]|\bself\.|\blibrary\.)\#(property)(\.(\#(members.sorted().joined(separator: "|")))(?!\w)"#
       if room.code.contains(where: { $0.contains("subscript(") }) { form += #"|\["# }
       uses.append((type, try Regex(form + #"| = \#(type)\()"#)))
     }

@@ -86,6 +86,23 @@ struct DamageTests {
     }
   }
 
+  /// What a chunk's row says of its size is summed nowhere.
+  @Test(arguments: ["0x7FFFFFFFFFFFFFFF", "-0x7FFFFFFFFFFFFFFF", "-1"])
+  func compressingGoesByTheBytesThereAre(_ size: String) throws {
+    var random = SeededRandom()
+    let texts = (0..<8).map { String(repeating: "line \($0) of a text\n", count: 200) }
+    let bytes = random.bytes(5000)
+    try withDamage("UPDATE chunks SET size = \(size) WHERE id > (SELECT min(id) FROM chunks) + 1") { fixture in
+      for (number, text) in texts.enumerated() { try fixture.save("\(number)", text) }
+      try fixture.save("random", bytes)
+    } _: { fixture in
+      _ = try fixture.library.compact { _ in }
+      let problems = try fixture.library.check { _ in }.problems
+      #expect(problems.contains { $0.contains("its size is wrong") }, "\(problems)")
+      #expect(try fixture.text("0") == texts[0], random.note)
+    }
+  }
+
   // MARK: - Folders in each other
 
   /// By the names that they had, a folder was in itself, or two in each other: nobody goes from one to the next for

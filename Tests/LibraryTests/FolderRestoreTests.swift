@@ -163,6 +163,95 @@ struct FolderRestoreTests {
     }
   }
 
+  /// A folder goes back into a share without what was made in it since, and without what another share lost to it.
+  @Test(arguments: [false, true]) func whatBelongsElsewhereIsNeverInAShareInBetween(_ isDeep: Bool) throws {
+    try People.story { people in
+      let (team, seen) = ("Documents/team", "Shared/alice@example.com/team")
+      try people.as(.alice) { (alice) throws in
+        for folder in [team, "\(team)/f", "Documents/zz", "Documents/zz/SECRET diary"] { try alice.mkdir(folder) }
+        for number in 1...3 { try alice.save("Documents/zz/SECRET diary/\(number)", "\(number)") }
+        try alice.save("\(team)/f/doc", "public")
+        try people.share(team, with: [(.bob, .readOnly)])
+        try people.share("Documents/zz", with: [(.carol, .readOnly)])
+      }
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try people.as(.alice) { (alice) throws in
+        try alice.rename("\(team)/f", "Documents/f")
+        people.clock.advance(60)
+        var hidden = "Documents/f/SECRET dismissals"
+        try alice.mkdir(hidden)
+        if isDeep {
+          hidden += "/SECRET 2027"
+          try alice.mkdir(hidden)
+        }
+        try alice.rename("Documents/zz/SECRET diary", "\(hidden)/SECRET diary")
+        try alice.save("\(hidden)/SECRET list", "list")
+      }
+      people.clock.advance(60)
+      let heard = try people.library.events(after: 0, limit: 1000, for: People.Name.bob.handle).events
+      let start = heard.last?.sequence ?? 0
+      people.clock.ticks(true)
+      let done = try restore(people, .alice, "Documents", time)
+      people.clock.ticks(false)
+      people.clock.advance(60)
+      #expect(!done.steps.contains { $0.action == .leave }, "\(done.steps)")
+      try people.as(.alice) { (alice) throws in
+        #expect(try alice.names("Documents/zz/SECRET diary").sorted() == ["1", "2", "3"])
+        #expect(try alice.names("\(team)/f") == ["doc"])
+      }
+      try people.as(.bob) { (bob) throws in
+        #expect(try bob.read("\(seen)/f/doc") == "public")
+        #expect(try bob.library.deleted(bob.name.handle, below: nil).map(\.path) == [])
+        let events = try bob.library.events(after: start, limit: 100, for: bob.name.handle).events
+        #expect(!events.isEmpty)
+        for event in events { #expect(!"\(event)".contains("SECRET"), "\(event)") }
+      }
+    }
+  }
+
+  /// What changes places goes back, whatever is in what.
+  @Test func whatChangedPlacesGoesBack() throws {
+    try People.story { people in
+      let folders = ["a", "a/in", "b", "b/in", "c", "c/d", "c/d/e"]
+      func tree(_ alice: Person, _ folder: String = "Documents") throws -> Set<String> {
+        var all: Set<String> = []
+        for name in try alice.names(folder) {
+          let path = "\(folder)/\(name)"
+          all.insert(path)
+          if !name.hasPrefix("doc") { all.formUnion(try tree(alice, path)) }
+        }
+        return all
+      }
+      let before = try people.as(.alice) { (alice) throws in
+        for folder in folders {
+          try alice.mkdir("Documents/\(folder)")
+          try alice.save("Documents/\(folder)/doc \(folder.last ?? " ")", folder)
+        }
+        return try tree(alice)
+      }
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try people.as(.alice) { (alice) throws in
+        try alice.exchange("Documents/a/in", "Documents/b/in")
+        try alice.exchange("Documents/a", "Documents/b")
+        // Upside down: e has c, and c has d.
+        try alice.rename("Documents/c/d/e", "Documents/e")
+        try alice.rename("Documents/c", "Documents/e/c")
+        try alice.mkdir("Documents/a/new")
+        try alice.rename("Documents/e", "Documents/a/new/e")
+        #expect(try tree(alice) != before)
+      }
+      people.clock.advance(60)
+      let done = try restore(people, .alice, "Documents", time)
+      try people.as(.alice) { (alice) throws in
+        #expect(try tree(alice) == before, "\(done.steps)")
+      }
+    }
+  }
+
   /// Who takes part hears no name and no version of what was before it entered the share, and brings none back.
   @Test(arguments: [false, true]) func participantsHearNothingOfBeforeEntry(_ isOnePersons: Bool) throws {
     try People.story { people in

@@ -54,6 +54,33 @@ struct RapidSaveTests {
     }
   }
 
+  /// Sizes of the largest sparse files add up to more than a number holds.
+  @Test func theLargestFilesAreThinnedLikeOthers() throws {
+    try withLibrary { fixture, _ in
+      let last = WorkingCopy.maximumSize - 1
+      for number in 1...30 {
+        let handle = try fixture.open("a", O_WRONLY | O_CREAT)
+        try fixture.write(handle, Array("\(number)".utf8))
+        try fixture.write(handle, [0], at: last)
+        try fixture.library.flush(handle)
+        fixture.clock.advance(milliseconds: 1)
+        try fixture.library.release(handle)
+        fixture.clock.advance(milliseconds: 199)
+      }
+      settle(fixture)
+      #expect(try numbers(fixture) == Array(1...10) + [30])
+      for _ in 1...3 {
+        for name in ["x.tmp", ".b.swp"] {
+          let handle = try fixture.open(name, O_WRONLY | O_CREAT)
+          try fixture.write(handle, [0], at: last)
+          try fixture.close(handle)
+          try fixture.unlink(name)
+        }
+      }
+      settle(fixture)
+    }
+  }
+
   /// A busy machine makes a program pause; that is no reason to keep ten more.
   @Test func aPauseOfAProgramBringsNoOtherFirstTen() throws {
     try withLibrary { fixture, save in

@@ -1,3 +1,5 @@
+import SheafModel
+
 /// The knowledge in memory of a library's chunks: bytes read lately, chunks known to have their hashes, their owners,
 /// and chunks that a sweep must leave.
 struct Chunks {
@@ -62,7 +64,7 @@ struct Chunks {
   /// Notes that contents of so many bytes have no use any more, beside what else may have the same; says whether there
   /// are so many by now that they should be freed.
   mutating func noteDiscarded(_ bytes: Int64) -> Bool {
-    discardedBytes += bytes
+    discardedBytes = discardedBytes.addingSaturated(bytes)
     return discardedBytes >= Self.discardLimit
   }
 

@@ -48,23 +48,54 @@ extension Library {
     let total = Int64(plan.actions.count)
     // Whoever interrupts it can undo what was done until then.
     if total > 0 { progress(SheafModel.Progress(done: 0, total: total, before: before)) }
-    for (index, action) in plan.actions.enumerated() {
+    var order = try placementOrder(of: plan)
+    var done: Int64 = 0
+    func carryOut(_ action: FolderRestorePlan.Action) throws -> Bool {
       do {
-        steps += try carryOut(action, plan.leaving, top, path, caller)
+        steps += try self.carryOut(action, plan.leaving, top, path, caller)
       } catch let error as SheafError where error.kind == .notEmpty {
-        waiting.append(action)
+        return false
       }
-      progress(SheafModel.Progress(done: Int64(index + 1), total: total))
+      order.note(action.item)
+      done += 1
+      progress(SheafModel.Progress(done: done, total: total))
+      return true
+    }
+    for action in plan.deletions where try !carryOut(action) { waiting.append(action) }
+    // A document has its contents before its place, and may have no other action.
+    for action in plan.contents {
+      steps += try self.carryOut(action, plan.leaving, top, path, caller)
+      done += 1
+      progress(SheafModel.Progress(done: done, total: total))
+    }
+    while true {
+      if let action = order.next() {
+        _ = try carryOut(action)
+        continue
+      }
+      let count = waiting.count
+      waiting = try waiting.filter { try !carryOut($0) }
+      guard waiting.count == count else { continue }
+      guard let action = order.nextOfPlan() else { break }
+      _ = try carryOut(action)
     }
     for action in waiting {
-      do {
-        steps += try carryOut(action, plan.leaving, top, path, caller)
-      } catch let error as SheafError where error.kind == .notEmpty {
-        let stays = try step(near: action, caller)
-        if let stays { steps.append(.init(.leave, stays.path, reason: error.reason)) }
+      if let stays = try step(near: action, caller) {
+        steps.append(.init(.leave, stays.path, reason: SheafError(.notEmpty).reason))
       }
     }
     return FolderRestoration(time: time, before: steps.isEmpty ? nil : before, steps: steps + left)
+  }
+
+  /// The order in which a plan's items get their places, found some at a time.
+  private func placementOrder(of plan: FolderRestorePlan) throws -> FolderRestoreOrder {
+    try FolderRestoreOrder(plan) { item in
+      guard let row = try locked({ try read { try $0.inode(item: item) } }) else { return nil }
+      return .init(ino: row.ino, parent: row.parent, isPresent: row.nlink > 0)
+    } parent: { folder in
+      guard let row = try locked({ try read { try $0.inode(folder) } }), row.parent != folder else { return nil }
+      return row.parent
+    }
   }
 
   private func beginRestore(

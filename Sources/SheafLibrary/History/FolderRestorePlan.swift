@@ -43,8 +43,8 @@ struct FolderRestorePlan {
   }
 
   /// In this order: deletions come first, each folder after its contents; then documents get their contents, those that
-  /// are among the deleted, too; then items get their places, each folder before what is in it. So participants of a
-  /// share into which something comes back see nothing of what it was in between.
+  /// are among the deleted, too; then items get their places, by ``FolderRestoreOrder``. So participants of a share into
+  /// which something comes back see nothing of what it was in between.
   private(set) var deletions: [Action] = []
   private(set) var contents: [Action] = []
   private(set) var placements: [Action] = []

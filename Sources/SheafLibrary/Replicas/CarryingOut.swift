@@ -355,7 +355,7 @@ extension Library {
       var bytes: Int64 = 0
       for row in rows {
         guard let item = try newItem(row.number, replicaTexts.decode(row.step), account) else { break }
-        bytes += item.comesAbsent ? 0 : item.version?.size ?? 0
+        bytes = bytes.addingSaturated(item.comesAbsent ? 0 : item.version?.size ?? 0)
         guard new.isEmpty || bytes <= Self.bytesAtOnce else { break }
         new.append(item)
       }

@@ -217,13 +217,13 @@ extension Library {
     var facts = LocalContents(path: "\(path)", isKept: try locked { try isKept(top) })
     try eachDocument(below: top, progress) { inode in
       facts.documents += 1
-      facts.bytes += inode.row.size
+      facts.bytes = facts.bytes.addingSaturated(inode.row.size)
       let absent = inode.row.content?.absentLength ?? 0
       if absent > 0 {
         facts.absentDocuments += 1
         if try isKept(inode.ino) == false { facts.freedDocuments += 1 }
       }
-      facts.absentBytes += absent
+      facts.absentBytes = facts.absentBytes.addingSaturated(absent)
     }
     return facts
   }
@@ -237,7 +237,7 @@ extension Library {
       switch try free(inode) {
       case .freed(let bytes):
         freed.documents += 1
-        freed.bytes += bytes
+        freed.bytes = freed.bytes.addingSaturated(bytes)
       case .nothing: break
       case .open: freed.open += 1
       case .unsent: freed.unsent += 1
@@ -265,7 +265,7 @@ extension Library {
             guard let row = try read({ try $0.inode(item: item) }) else { continue }
             let bytes = row.size - (row.content?.absentLength ?? 0)
             guard bytes > 0 else { continue }
-            total += bytes
+            total = total.addingSaturated(bytes)
             candidates.append((max(row.atime, row.mtime), row.ino, bytes))
           }
           return items
@@ -309,7 +309,7 @@ extension Library {
     let rows = try read { try $0.versions(item.id) }.filter { $0.size > 0 && $0.content.absentLength < $0.size }
     guard !rows.isEmpty else { return .nothing }
     guard rows.allSatisfy({ !$0.isOpen && versions.ids[$0.number] != nil }) else { return .unsent }
-    let bytes = rows.reduce(0) { $0 + $1.size - $1.content.absentLength }
+    let bytes = rows.reduce(Int64(0)) { $0.addingSaturated($1.size - $1.content.absentLength) }
     try makeChange(.replica, freesSpace: true) { change in
       var current = inode.row
       for row in rows {

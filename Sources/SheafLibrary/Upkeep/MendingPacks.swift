@@ -96,14 +96,14 @@ extension Library {
       try packCare.withLock { _ in
         let batch = try store.read { try $0.plainChunks(from: next, through: last, limit: Self.compressionBatch) }
         var frames: [(chunk: Int64, hash: ChunkHash, frame: [UInt8])] = []
-        for (chunk, size) in batch {
+        for chunk in batch {
           // `check` reports damage; a chunk that was freed meanwhile needs nothing.
           guard let (bytes, hash) = try? store.read({ try $0.verifiedBytes(chunk) }) else { continue }
           let frame = try Zstandard.compress(bytes, level: Zstandard.chunkLevel)
           // Less would not be worth the decoding.
-          if Int64(frame.count) < size - size / 16 { frames.append((chunk, hash, frame)) }
+          if frame.count < bytes.count - bytes.count / 16 { frames.append((chunk, hash, frame)) }
         }
-        let reached = batch.last?.id ?? last
+        let reached = batch.last ?? last
         try locked {
           try makeChange(.compress, freesSpace: true) { change in
             for (chunk, hash, frame) in frames { try change.rows.recode(chunk, hash: hash, compressed: frame) }

@@ -41,7 +41,7 @@ extension Library {
           guard try !passesOverOthers(item, save.number, change), try change.rows.thinVersion(item, save.number)
           else { continue }
           thinned.insert(save.number)
-          bytes += save.size
+          bytes = bytes.addingSaturated(save.size)
         }
         guard let first = saves.map(\.event).min(), !thinned.isEmpty else { continue }
         try dropPending(item, types: [.edit], ofVersions: thinned, change)

@@ -93,6 +93,7 @@ import Testing
       let folder = try await story.folder("folder")
       let item = WireID()
       try await Self.save(story, item, at: Place(parent: folder, "document"), "1")
+      story.test.clock.advance(seconds: 8 * Self.day)
       try await Self.save(story, item, "2")
       try await Self.say(story, .root, versions: 500)
       story.test.clock.advance(seconds: 400 * Self.day)
