@@ -46,7 +46,10 @@ struct LibraryConnection: Sendable {
     while true {
       if let served = try await join(location) { return served }
       let isNew = NewLibrary.wouldBeMade(at: location)
-      if isNew, !creating { try NewLibrary.refuse(at: location) }
+      if isNew {
+        if !creating { try NewLibrary.refuse(at: location) }
+        try NewLibrary.refuseWithoutDisk(at: location)
+      }
       do {
         var connection = try await serve(location)
         connection.isNew = isNew

@@ -30,6 +30,19 @@ enum NewLibrary {
     }
     throw SheafError(
       .notFound, subject: location.path, reason: "there is no library yet",
-      advice: "make one with: sheaf mount --library \(location.path)")
+      advice: "if it is on a disk, mount that; else make one with: sheaf mount --library \(location.path)")
+  }
+
+  /// Refuses to make a library on a folder that only stands for a disk which is not mounted.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound`, which names the place of the disk.
+  static func refuseWithoutDisk(at location: LibraryLocation) throws {
+    guard let mounted = try? MountTable.current(),
+      let place = FileSystemTable.current().absentDisk(for: location.path, mounted)?.escapingControls
+    else { return }
+    throw SheafError(
+      .notFound, subject: location.path,
+      reason: "there is no library, and the disk that /etc/fstab names for \(place) is not mounted",
+      advice: "mount the disk: mount \(place)")
   }
 }

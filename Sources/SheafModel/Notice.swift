@@ -61,7 +61,10 @@ package struct Notice: Hashable, Sendable, Codable {
     case (.edit, .edit) where event.data.previousName == nil:
       text = "\(actor.name) edited \(event.data.item.name) \(count + 1) times"
     case (.renamed, .renamed):
-      text = "\(actor.name) renamed \(formerName ?? "something") to \(event.data.item.name)"
+      text =
+        formerName == event.data.item.name
+        ? "\(actor.name) renamed \(event.data.item.name), and gave it its name back"
+        : "\(actor.name) renamed \(formerName ?? "something") to \(event.data.item.name)"
     default: return false
     }
     item = event.data.item
@@ -140,6 +143,7 @@ extension Event {
       if data.version?.cause == "restore" { return "\(who) restored an earlier version of \(name)" }
       return data.previousName.map { "\(who) replaced \(name) with \($0)" } ?? "\(who) edited \(name)"
     case .deleted: return "\(who) deleted \(name)" + withContents
+    case .renamed where data.previousName == name: return "\(who) gave \(name) its name back"
     case .renamed: return "\(who) renamed \(data.previousName ?? "something") to \(name)"
     case .moved:
       let place = Self.folder(of: data.item.path).map { "to \($0)" } ?? "to the top folder"
@@ -189,6 +193,12 @@ extension Event {
   /// Whether it tells an account that it is invited. Where the account takes no part, the item has the id of the share.
   package func isInvitation(of account: AccountHandle) -> Bool {
     type == .shareUpdated && !isTransfer && data.participant?.handle == account.description
+      && data.participant?.acceptance == Acceptance.pending.rawValue
+  }
+
+  /// Whether it tells an account that something is offered to it, to be its own.
+  package func isOffer(to account: AccountHandle) -> Bool {
+    type == .shareUpdated && isTransfer && data.participant?.handle == account.description
       && data.participant?.acceptance == Acceptance.pending.rawValue
   }
 

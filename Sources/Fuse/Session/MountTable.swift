@@ -80,8 +80,8 @@ package struct MountTable: Sendable {
     return path == folder || path.starts(with: folder == [slash] ? folder : folder + [slash])
   }
 
-  /// The bytes of a field: in the table, blanks, line ends and backslashes are `\` and three octal digits.
-  private static func unescaped(_ field: ArraySlice<UInt8>) -> [UInt8] {
+  /// The bytes of a field: in the table, as in fstab(5), blanks, line ends and backslashes are `\` and three octal digits.
+  package static func unescaped(_ field: ArraySlice<UInt8>) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = field
     while let byte = rest.popFirst() {

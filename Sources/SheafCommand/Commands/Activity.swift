@@ -98,7 +98,9 @@ struct Activity: AsyncParsableCommand {
 
   /// - Parameter paths: The paths of the items, by their ids.
   private func show(_ events: [Event], _ paths: [String: String]) throws {
-    guard !events.isEmpty else { return try StandardOutput.line("Nothing happened yet.") }
+    guard !events.isEmpty else {
+      return try StandardOutput.line("Nothing to show yet. What was just done appears within 15 seconds.")
+    }
     let tellsDevices = events.contains { $0.data.device != nil }
     var table = Table(
       [("TIME", .left)] + (tellsDevices ? [("DEVICE", .left)] : []) + [("WHAT", .left), ("PATH", .left)])

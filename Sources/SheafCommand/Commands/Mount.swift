@@ -176,7 +176,10 @@ struct Mount: AsyncParsableCommand {
     let location =
       if named == nil, let dead = try place.deadLibrary() { dead } else { try LibraryChoice.location(named: named) }
     // It would be made to be read.
-    if readOnly || given.readOnly, NewLibrary.wouldBeMade(at: location) { try NewLibrary.refuse(at: location) }
+    if NewLibrary.wouldBeMade(at: location) {
+      if readOnly || given.readOnly { try NewLibrary.refuse(at: location) }
+      try NewLibrary.refuseWithoutDisk(at: location)
+    }
     try place.verify(isOutside: location)
     if mountpoint == nil { try place.create(for: owner) }
     try place.prepare(for: owner, location)

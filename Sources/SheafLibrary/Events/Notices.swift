@@ -24,15 +24,16 @@ extension Library {
       before: last + 1, after: cleared, limit: Self.noticeEvents, of: Self.noticesLookedAt, for: account, in: .all,
       read: logs
     ) { Notice.tells(of: $0, account) || $0.passedOver != nil }
-    let (invited, withdrawn, passedOver) = try locked {
-      (
-        try openInvitations(of: self.account(account).id), try withdrawnRequests(among: found),
+    let (invited, over, passedOver) = try locked {
+      let id = try self.account(account).id
+      return (
+        try openInvitations(of: id), try withdrawnRequests(among: found).union(endedOffers(to: id, among: found)),
         try self.passedOver(by: found, account)
       )
     }
-    // An invitation that was answered, or that ended, is no news. Nor is a request that was taken back.
+    // An invitation or an offer that was answered, or that ended, is no news. Nor is a request that was taken back.
     let events = found.filter { event in
-      guard !withdrawn.contains(event.id) else { return false }
+      guard !over.contains(event.id) else { return false }
       return !event.isInvitation(of: account) || event.data.share.map { invited.contains($0.id) } ?? false
         || invited.contains(event.data.item.id)
     }
@@ -47,6 +48,15 @@ extension Library {
       return entry.acceptance == .pending ? entry.share.description : nil
     }
     return Set(here + atHub)
+  }
+
+  /// The ids of the events that tell of offers to an account that it accepted or declined, or that were taken back. Of
+  /// offers at hubs the hubs alone know.
+  private func endedOffers(to account: Int64, among events: [Event]) throws -> Set<String> {
+    let handle = try self.handle(account)
+    let offers = events.filter { $0.isOffer(to: handle) }
+    guard !offers.isEmpty, try read({ try $0.replica(account) }) == nil else { return [] }
+    return Set(try offers.filter { try !isOffered($0.data.item.id, to: account) }.map(\.id))
   }
 
   /// Nanoseconds by which a request for access is older than its event at most: one clock is read twice.

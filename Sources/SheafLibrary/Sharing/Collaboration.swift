@@ -28,7 +28,7 @@ extension Library {
         state: inode.isEdited(by: account.id) ? "edited" : "saved", ignored: try isIgnored(inode, item),
         conflict: try conflict(of: item, inode, .api(account.id)),
         beside: try hubCopy(item, named: inode.row.name, .api(account.id)), share: facts, people: people, changes: [],
-        can: operations(of: account.id, on: inode, share).map(\.rawValue))
+        can: try operations(of: account.id, on: inode, share, isIgnored: isIgnored(inode, item)).map(\.rawValue))
       let log = (
         item: item.id, isShared: share?.row.item == item.id, start: share?.member(account.id)?.joined ?? 0,
         share: share?.row.item, uuid: item.uuid.bytes, shareUUID: share?.row.uuid.bytes
@@ -87,14 +87,19 @@ extension Library {
     ShareOperation.allCases.filter { Self.allows($0, participant) }
   }
 
-  private func operations(of account: Int64, on inode: Inode, _ share: ShareBook.Entry?) -> [ShareOperation] {
-    if let participant = share?.member(account) { return operations(participant) }
+  private func operations(
+    of account: Int64, on inode: Inode, _ share: ShareBook.Entry?, isIgnored: Bool
+  ) -> [ShareOperation] {
+    // What is ignored has no versions, and nothing is told of it.
+    let absent: Set<ShareOperation> = isIgnored ? [.comment, .label, .restore, .resolve] : []
+    if let participant = share?.member(account) { return operations(participant).filter { !absent.contains($0) } }
     // An owner's own: everything but what needs a share.
     let own = ParticipantRow(
       share: 0, account: account, role: .owner, permission: .readWrite, acceptance: .accepted, since: clock())
     return operations(own).filter {
-      ![.listPeople, .listEveryone, .managePeople, .answerRequests, .changeShare, .manageAdministrators, .unshare]
-        .contains($0)
+      !absent.contains($0)
+        && ![.listPeople, .listEveryone, .managePeople, .answerRequests, .changeShare, .manageAdministrators, .unshare]
+          .contains($0)
     }
   }
 

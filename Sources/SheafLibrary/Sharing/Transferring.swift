@@ -216,6 +216,16 @@ extension Library {
     }
   }
 
+  /// Whether an account can accept an item.
+  func isOffered(_ id: String, to account: Int64) throws -> Bool {
+    do {
+      _ = try offered(id, to: account)
+      return true
+    } catch let error as SheafError where error.kind == .notFound {
+      return false
+    }
+  }
+
   func offered(_ id: String, to account: Int64) throws -> (offer: Offer, inode: Inode, item: ItemRow) {
     guard let uuid = UUID(uuidString: id), let found = try read({ try $0.item(uuid: uuid) }),
       let offer = try offer(of: found.id, to: account), let (inode, item) = try target(of: offer)
