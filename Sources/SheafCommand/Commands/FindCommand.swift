@@ -83,10 +83,8 @@ struct FindCommand: AsyncParsableCommand {
       if found.items.isEmpty { await tellNothing(target) }
       if output.json {
         try JSON.write(found.items)
-      } else if found.items.isEmpty {
-        return
       } else if deleted || versions {
-        try StandardOutput.write(table(found.items).text)
+        if !found.items.isEmpty { try StandardOutput.write(table(found.items).text) }
       } else {
         let place = await Self.mountpoint(target)
         for item in found.items {
