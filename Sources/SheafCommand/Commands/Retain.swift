@@ -142,7 +142,7 @@ struct Retain: AsyncParsableCommand {
   static func text(_ hub: HubRetention, _ retention: Retention) -> String {
     switch hub.state {
     case .told where hub.keepDeleted == retention.keepDeleted && hub.keepVersions == retention.keepVersions:
-      return "The hub keeps the same."
+      return hub.isReached ? "The hub keeps the same." : "The hub kept the same when it was reached last."
     case .told:
       func span(_ seconds: Int64?) -> String { seconds.map { "for \(Format.span($0))" } ?? "for ever" }
       return "That is what this machine keeps; the hub keeps deleted items \(span(hub.keepDeleted)) and versions "

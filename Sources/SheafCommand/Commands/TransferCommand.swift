@@ -8,7 +8,7 @@ struct TransferCommand: AsyncParsableCommand {
     discussion: """
       They are told, and nothing changes before they accept. Then it moves to their Documents, with versions, labels and \
       what was deleted from it. If it is shared, the share goes along: they own it, and you go on taking part. At a hub, \
-      what is shared is unshared before, and what is ignored does not go along: it is destroyed with its folder. Without \
+      what is shared is unshared before, and what is ignored does not go along: it stays yours, in its folder. Without \
       PATH it lists what is offered, by you and to you.
 
       Examples:

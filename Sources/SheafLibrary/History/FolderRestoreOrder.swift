@@ -24,9 +24,6 @@ struct FolderRestoreOrder {
     var isDone = false
   }
 
-  /// Folders around each other that are looked at.
-  private static let depthLimit = 4096
-
   private var placements: [Int64: Placement] = [:]
   /// The items in the plan's order, from the one on that may not be done.
   private var items: [Int64] = []
@@ -53,8 +50,8 @@ struct FolderRestoreOrder {
     var known: [Int64: Int64?] = [:]
     /// The nearest folder that moves: one itself, or one around it.
     func nearest(_ folder: Int64) throws -> Int64? {
-      var (passed, found, next): ([Int64], Int64?, Int64?) = ([], nil, folder)
-      while let ino = next, passed.count < Self.depthLimit {
+      var (passed, found, next): (Set<Int64>, Int64?, Int64?) = ([], nil, folder)
+      while let ino = next, !passed.contains(ino) {
         if let item = moving[ino] {
           found = item
           break
@@ -63,7 +60,7 @@ struct FolderRestoreOrder {
           found = item
           break
         }
-        passed.append(ino)
+        passed.insert(ino)
         next = try parent(ino)
       }
       for ino in passed { known[ino] = .some(found) }
@@ -71,14 +68,13 @@ struct FolderRestoreOrder {
     }
     /// Whether a folder is in one that moves, or is that one: now, or where all have their places.
     func isInside(_ folder: Int64, _ moved: Int64, finally: Bool) throws -> Bool {
-      var next = try nearest(folder)
-      for _ in 0..<Self.depthLimit {
-        guard let item = next else { return false }
+      var (next, passed) = (try nearest(folder), Set<Int64>())
+      while let item = next, passed.insert(item).inserted {
         if item == moved { return true }
         guard let around = finally ? placements[item]?.action.place?.parent : places[item]?.parent else { return false }
         next = try nearest(around)
       }
-      return true
+      return false
     }
     for action in plan.deletions + plan.placements {
       guard let now = places[action.item] else { continue }

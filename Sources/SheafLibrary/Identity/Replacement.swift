@@ -319,13 +319,15 @@ extension Library {
     let dissolves = try (isYoung || isQuiet) && !hasHistory(inode, source.name, change)
     let oldContent = old.row.content ?? .empty
     var document = item
-    let base = try base(of: document, old, savedBy: caller, orReadBy: .account)
+    // The item that the new inode was, of which people may have heard.
+    let former = try self.item(of: inode)
+    let base =
+      try isHubCopy(former, of: document) && document.version > 0
+      ? document.version : base(of: document, old, savedBy: caller, orReadBy: .account)
     let isOnTop = document.version == 0 || base == document.version
     var deletedItem: ItemRow?
     var tombstone: InodeRow?
     var (firstEvent, isTold): (Int64?, Bool) = (nil, false)
-    // The item that the new inode was, of which people may have heard.
-    let former = try self.item(of: inode)
     let wasTold = former.map { !$0.isQuiet && !events.has($0.id, type: .created) } ?? false
     if let dissolved = row.item {
       row.item = nil

@@ -8,6 +8,8 @@ import SheafWire
 /// Rules:
 /// 1. The hub's state of an item says of which document it is a copy. A name alone says nothing: people give names, too.
 /// 2. Whoever gives such a document a name of their own, or deletes it, has decided. Until then it is a conflict.
+///
+/// Rooms: `ConnectedAccounts`.
 extension Library {
   /// What a caller sees of a document's being beside another one; nil for any other item, and once it has a name that
   /// hubs do not give.
@@ -21,13 +23,26 @@ extension Library {
     return try state.copyOf.map { HubCopy(path: try place(ofOriginal: $0, owner: item.owner, caller)) }
   }
 
+  /// Whether an item is what a hub put beside a document. Whoever gives it that document's name has seen both, and decided:
+  /// it is no save that is based on the one that lost.
+  func isHubCopy(_ item: ItemRow?, of document: ItemRow) throws -> Bool {
+    guard let item, item.owner == document.owner, connectedAccounts.contains(document.owner),
+      let base = try read({ try $0.replicaItem(of: item.owner, item.uuid.bytes) }).base
+    else { return false }
+    let state: ItemState = try replicaTexts.decode(base)
+    return try state.copyOf.map { try present($0, of: item.owner) == WireID(bytes: document.uuid.bytes) } ?? false
+  }
+
+  /// The id that an item has by now: it may have become one with another.
+  private func present(_ id: WireID, of owner: Int64) throws -> WireID {
+    try read { try $0.replicaItem(of: owner, id.bytes) }.alias.flatMap { WireID(bytes: $0) } ?? id
+  }
+
   /// Where a caller sees the document that another one of the same owner was put beside; nil where it is gone, or not
   /// for the caller.
   private func place(ofOriginal original: WireID, owner: Int64, _ caller: Caller) throws -> String? {
     guard let account = caller.account else { return nil }
-    // It may have become one with another document since.
-    let alias = try read { try $0.replicaItem(of: owner, original.bytes) }.alias.flatMap { WireID(bytes: $0) }
-    guard let inode = try replicaInode(alias ?? original, of: owner), inode.row.nlink > 0 else { return nil }
+    guard let inode = try replicaInode(present(original, of: owner), of: owner), inode.row.nlink > 0 else { return nil }
     do {
       try allow(.read, inode, caller)
       return try mountPath(inode, for: account)

@@ -66,16 +66,14 @@ extension Library {
 
   /// Whether the hub does not know yet what a folder or one around it says.
   private func isUnsent(around folder: Inode) throws -> Bool {
-    try read { transaction in
-      let unsent = Set(try transaction.numberSettings(after: RetentionPolicy.unsentKey + ".").map { $0.key })
-      if unsent.isEmpty { return false }
-      var (seen, ino): (Set<Int64>, Int64) = ([], folder.ino)
-      while let row = try transaction.inode(ino), seen.insert(ino).inserted {
-        if let item = row.item, unsent.contains("\(item)") { return true }
-        ino = row.parent
-      }
-      return false
+    let unsent = try read { Set(try $0.numberSettings(after: RetentionPolicy.unsentKey + ".").map { $0.key }) }
+    guard !unsent.isEmpty else { return false }
+    var isUnsent = false
+    try ascend(from: folder.ino) { folder in
+      isUnsent = folder.row.item.map { unsent.contains("\($0)") } ?? false
+      return !isUnsent
     }
+    return isUnsent
   }
 
   // MARK: - For the replica
@@ -169,6 +167,8 @@ extension Library {
         }
       }
       let known = try read { try $0.setting(Self.hubKey(account)) }
+      var hub = RetentionPolicy(
+        said: told, otherwise: .init(deleted: list.keepDeleted ?? .max, versions: list.keepVersions ?? .max))
       let compares = known == nil || known == Self.olderHub || known == Self.formerHub
       let (policy, noted) = try read { transaction in
         (
@@ -186,7 +186,7 @@ extension Library {
           if isNew {
             here.longer(there, RetentionPolicy.Spans(deleted: 0, versions: 0))
           } else if compares {
-            here.longer(there, try spansAtHub(around: number, told, list))
+            try here.longer(there, read { try hub.spans(ofItem: number, $0) })
           } else {
             there
           }
@@ -205,24 +205,6 @@ extension Library {
       }
       return isWhole
     }
-  }
-
-  /// For how long a hub keeps what is in an item's folder by what it tells of that folder and those around it.
-  private func spansAtHub(
-    around item: Int64, _ told: [Int64: RetentionPolicy.Said], _ list: RetentionList
-  ) throws -> RetentionPolicy.Spans {
-    var said = RetentionPolicy.Said()
-    try read { transaction in
-      guard var ino = try transaction.inode(item: item)?.parent else { return }
-      var seen: Set<Int64> = []
-      while let row = try transaction.inode(ino), seen.insert(ino).inserted {
-        let folder = row.item.flatMap { told[$0] }
-        said = .init(deleted: said.deleted ?? folder?.deleted, versions: said.versions ?? folder?.versions)
-        ino = row.parent
-      }
-    }
-    return .init(
-      deleted: said.deleted ?? list.keepDeleted ?? .max, versions: said.versions ?? list.keepVersions ?? .max)
   }
 
   private func setSpan(_ span: Int64?, _ key: String, of item: Int64, _ change: Change) throws {

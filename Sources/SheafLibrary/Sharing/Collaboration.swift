@@ -114,7 +114,7 @@ extension Library {
           throw SheafError(
             .invalid, subject: "\(path)",
             reason: "is beside \(copy.path ?? "a document that is gone"): both were saved at once",
-            advice: "look at both, take over what is missing, then delete this one or give it another name")
+            advice: "look at both, take over what is missing, then delete this one or rename it")
         }
         return
       }

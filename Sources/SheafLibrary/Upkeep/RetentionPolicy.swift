@@ -57,6 +57,9 @@ struct RetentionPolicy {
     self.said = said
   }
 
+  /// One of what folders say by their items, and of the spans of all others.
+  init(said: [Int64: Said], otherwise library: Spans) { (self.said, self.library) = (said, library) }
+
   /// A span of a row; nil for one that nobody can have set.
   private static func sound(_ span: Int64) -> Int64? {
     (0...TrashSelection.longestSpan).contains(span) ? span : nil

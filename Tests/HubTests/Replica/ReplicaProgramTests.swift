@@ -462,6 +462,28 @@ import Testing
     }
   }
 
+  /// Whoever renames what the hub put beside a document over it has decided, also where that was saved.
+  @Test(arguments: [false, true]) func whatIsRenamedOverTheDocumentIsItsNextVersion(_ isElsewhere: Bool) throws {
+    try withMachines { _, laptop, desktop in
+      try laptop.shell("mkdir m && head -c 3000 /dev/urandom > m/p.png")
+      try expectSame([laptop, desktop], "the beginning")
+      _ = try laptop.succeed("sync", "--pause")
+      try laptop.shell("head -c 5000 /dev/urandom > m/p.png")
+      try desktop.shell("head -c 6000 /dev/urandom > m/p.png")
+      try desktop.wait()
+      _ = try laptop.succeed("sync", "--resume")
+      // Nobody reads the document: what a program reads, it knows.
+      for machine in [laptop, desktop] { try machine.wait() }
+      try #require(try laptop.shell("stat -c %s m/p.png m/p\\ *.png") == "6000\n5000")
+      try (isElsewhere ? desktop : laptop).shell("mv m/p\\ *.png m/p.png")
+      try expectSame([laptop, desktop], "what was chosen")
+      for machine in [laptop, desktop] {
+        #expect(try machine.shell("stat -c '%s %n' m/*") == "5000 m/p.png")
+        #expect(try machine.succeed("versions", "Documents/m/p.png").text.split(separator: "\n").count == 4)
+      }
+    }
+  }
+
   @Test func itsJSONIsAsDescribed() throws {
     try withMachines { place, laptop, desktop in
       func check(_ arguments: [String], _ schema: String) throws {

@@ -217,14 +217,19 @@ struct TransferTests {
       #expect(try people.as(.alice) { try $0.events(after: start) } == ["sheaf.share.updated private/doc"])
       #expect(try people.as(.carol) { try $0.events(after: start) } == [])
       #expect(try people.as(.bob) { try $0.notices() } == ["Alice offers you doc: sheaf accept id:\(id)"])
+      func isOffered(_ who: People.Name) throws -> Bool {
+        try people.as(who) { try $0.notices().contains { $0.contains("offers you") } }
+      }
       let list = try people.library.transfers(of: People.Name.bob.handle)
       #expect(list.byMe == [] && list.toMe.map(\.path) == [nil] && list.toMe.map(\.name) == ["doc"])
       let mine = try people.library.shares(of: People.Name.alice.handle).transfers
       #expect(mine.byMe.map(\.path) == ["Documents/private/doc"] && mine.toMe == [])
       try people.as(.bob) { try $0.library.declineTransfer(id, as: $0.name.handle) }
       #expect(try people.as(.alice) { try $0.notices() }.first == "bob@example.com declined doc, which was offered")
+      #expect(try !isOffered(.bob))
       expect(.notFound) { _ = try people.as(.bob) { try $0.take(id) } }
       _ = try people.as(.alice) { try $0.offer("Documents/private/doc", to: .bob) }
+      #expect(try isOffered(.bob))
       try people.as(.alice) { try $0.library.withdrawTransfer($0.path("Documents/private/doc")) }
       #expect(try people.library.transfers(of: People.Name.bob.handle).isEmpty)
       expect(.notFound) { _ = try people.as(.bob) { try $0.take(id) } }
@@ -232,8 +237,10 @@ struct TransferTests {
       // An offer to another person ends the one before.
       _ = try people.as(.alice) { try $0.offer("Documents/private/doc", to: .carol) }
       expect(.notFound) { _ = try people.as(.bob) { try $0.take(id) } }
+      #expect(try isOffered(.carol) && !isOffered(.bob))
       let last = people.library.lastEvent
       try people.as(.carol) { try $0.take(id) }
+      #expect(try !isOffered(.carol))
       #expect(try people.as(.carol) { try $0.events(after: last) } == ["sheaf.persistence.created doc"])
       #expect(try people.as(.alice) { try $0.events(after: last) } == ["sheaf.persistence.deleted private/doc"])
       #expect(try people.as(.bob) { try $0.events(after: last) } == [])
