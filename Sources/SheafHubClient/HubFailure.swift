@@ -59,7 +59,7 @@ package struct HubFailure: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The times in the reason, which hubs tell in UTC; nil where there are none.
-  private var times: [Timestamp]? {
+  package var times: [Timestamp]? {
     let times = reason.matches(of: #/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z/#).compactMap {
       Timestamp(rfc3339: String($0.output))
     }

@@ -306,11 +306,11 @@ struct HubSharing: Sendable {
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
         throw SheafError(
           .notFound, subject: "the link", reason: failure.reason,
-          advice: "ask whoever gave it to you for an invitation")
+          advice: "ask whoever gave it to you for an invitation", times: failure.times)
       } catch let failure as HubFailure where failure.kind == .refused(.forbidden) {
         throw SheafError(
           .accessDenied, subject: "the link", reason: failure.reason,
-          advice: "ask again when a day has passed, or have its owner invite you")
+          advice: "ask again when a day has passed, or have its owner invite you", times: failure.times)
       }
     }
   }
