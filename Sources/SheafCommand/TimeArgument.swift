@@ -9,6 +9,8 @@ import SheafModel
 /// - `2h`, `3d`: so long ago.
 /// - `@2026-11-17T18-00-00Z`, with or without the `@`: a name of `.versions/`.
 ///
+/// - `2026-11-17`, `yesterday`, `tuesday`: the beginning of that day, for options that say from when on.
+///
 /// A moment without decimals counts to the end of its second, as a name of `.versions/` does.
 struct TimeArgument {
   let time: Timestamp
@@ -16,10 +18,13 @@ struct TimeArgument {
   /// The beginning of what was meant, for what counts from then on.
   var start: Timestamp { time.subsecondNanoseconds == 999_999_999 ? Timestamp(seconds: time.seconds) : time }
 
-  /// - Parameter option: The option whose value it is.
+  /// - Parameters:
+  ///   - option: The option whose value it is.
+  ///   - beginsDays: whether a day may stand for its beginning. It is refused otherwise: it might be meant to its end.
   /// - Throws: ``SheafError`` of kind `invalid` that says what to write instead.
-  init(_ text: String, of option: String = "--time") throws(SheafError) {
-    let plain = text.hasPrefix("@") ? String(text.dropFirst()) : text
+  init(_ text: String, of option: String = "--time", beginsDays: Bool = false) throws(SheafError) {
+    var plain = text.hasPrefix("@") ? String(text.dropFirst()) : text
+    if beginsDays, Self.isDay(plain) { plain += " 00:00" }
     if let span = SpanArgument(argument: text) {
       self.time = Self.end(of: Timestamp(seconds: Timestamp.now.seconds - span.seconds))
     } else if let time = Timestamp(nameText: plain) {

@@ -21,8 +21,7 @@ extension Library {
     do {
       return try attempt(step, caller, time, body)
     } catch let error as SheafError where error.kind == .noSpace && freesSpace {
-      try store.releaseRoom()
-      let value = try attempt(step, caller, time, body)
+      let value = try store.withReleasedRoom { try attempt(step, caller, time, body) }
       store.reserve.establish()  // Before the log takes up the room of what comes next.
       return value
     }

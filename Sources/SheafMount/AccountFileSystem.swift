@@ -34,6 +34,7 @@ final class AccountFileSystem: FileSystem {
   /// Whether listings of attributes name those that Sheaf computes.
   private let listsComputed: Bool
   let generations = Generations()
+  let unlinkedOpens = UnlinkedOpens()
   let pastFolders = PastFolders()
   let repeater: Repeater
   /// Requests that wait for contents which a hub has.

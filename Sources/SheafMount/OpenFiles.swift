@@ -14,10 +14,18 @@ extension AccountFileSystem {
       }
       switch Node(node) {
       case .inode(let ino):
-        let handle = FileHandle(
-          rawValue: try translatedForNode {
-            try library.open(ino, flags: accessTimes.flags(flags), credentials(caller))
-          })
+        let allowsUnlinked = unlinkedOpens.allows(ino, by: caller.pid)
+        let handle: FileHandle
+        do throws(Errno) {
+          handle = FileHandle(
+            rawValue: try translatedForNode {
+              try library.open(
+                ino, flags: accessTimes.flags(flags), allowsUnlinked: allowsUnlinked, credentials(caller))
+            })
+        } catch {
+          if error == .staleFileHandle, !allowsUnlinked { unlinkedOpens.refuse(ino, to: caller.pid) }
+          throw error
+        }
         opened = (ino, handle)
         return OpenResult(handle: handle, keepCache: true, directIO: directWrites.opens(ino, flags, handle))
       case .versionFile(let item, let number):

@@ -5,15 +5,23 @@ package import SheafModel
 /// Disk space held back, so that deleting, `purge` and `compact` work on a full disk (rule 6 of
 /// docs/ARCHITECTURE.md).
 ///
-/// A file of allocated blocks beside the library. ``release()`` gives the blocks to SQLite's log for one operation that
-/// frees space; ``establish()`` takes them back as soon as there is room.
+/// A file of allocated blocks beside the library. ``release()`` gives the blocks to the disk for an operation that frees
+/// space; ``establish()`` takes them back as soon as there is room, but not while such an operation runs in ``lend(_:)``.
 package final class Reserve: Sendable {
+  private struct State {
+    var isHeld = false
+    /// Operations that run in ``Reserve/lend(_:)``.
+    var borrowers = 0
+  }
+
   private let path: String
   private let library: String
-  private let held = Mutex(false)
+  private let state = Mutex(State())
 
-  /// - Parameter library: path of the library's file.
-  init(path: String, of library: String) {
+  /// - Parameters:
+  ///   - path: where the blocks are held.
+  ///   - library: path of the library's file.
+  package init(path: String, of library: String) {
     self.path = path
     self.library = library
   }
@@ -32,32 +40,47 @@ package final class Reserve: Sendable {
     return statvfs(path, &status) == 0 || statvfs(folder, &status) == 0 ? status : nil
   }
 
-  /// Allocates the blocks if they are not held; says whether they are now.
+  /// Allocates the blocks if they are not held and not lent; says whether they are held now.
   @discardableResult
   package func establish() -> Bool {
-    held.withLock { held in
-      if held { return true }
-      guard let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else { return false }
+    state.withLock { state in
+      if state.isHeld { return true }
+      guard state.borrowers == 0, let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else {
+        return false
+      }
       defer { close(descriptor) }
       if posix_fallocate(descriptor, 0, off_t(size)) == 0 {
-        held = true
+        state.isHeld = true
       } else {
         ftruncate(descriptor, 0)
       }
-      return held
+      return state.isHeld
     }
+  }
+
+  /// Runs an operation that frees space with the blocks given back to the disk. Nobody else takes them before it ends.
+  ///
+  /// - Throws: what `body` throws.
+  package func lend<Value>(_ body: () throws -> Value) throws -> Value {
+    state.withLock { $0.borrowers += 1 }
+    let result = Result {
+      try release()
+      return try body()
+    }
+    state.withLock { $0.borrowers -= 1 }
+    return try result.get()
   }
 
   /// Gives the blocks back to the disk.
   package func release() throws(SheafError) {
     try Faults.pass(.reserveRelease)
-    held.withLock { held in
+    state.withLock { state in
       // Opened first: truncate(2) by the path would follow a link in its place to another file.
       if let descriptor = try? LibraryFolder.openFile(at: path, beside: library) {
         ftruncate(descriptor, 0)
         close(descriptor)
       }
-      held = false
+      state.isHeld = false
     }
   }
 
@@ -66,7 +89,7 @@ package final class Reserve: Sendable {
   ///
   /// - Parameter bytes: Not many: where the file system cannot allocate blocks, zeros are written.
   func hasRoom(for bytes: Int64) -> Bool {
-    held.withLock { _ in
+    state.withLock { _ in
       guard let descriptor = try? LibraryFolder.openFile(at: path, beside: library) else { return false }
       defer { close(descriptor) }
       var status = stat()

@@ -384,7 +384,11 @@ package final class Store: Sendable {
 
   private func giveBackFreePages() throws(SheafError) {
     try Faults.pass(.shrink)
-    if !hasRoom(for: Int64(Self.shrinkPages) * 2 * 4096) { try releaseRoom() }
+    if !hasRoom(for: Int64(Self.shrinkPages) * 2 * 4096) {
+      // Not lent, since this takes long: whoever stores something takes the blocks back.
+      try reserve.release()
+      emptyLog(waiting: Self.busySeconds)
+    }
     // One at a time: writers would wait behind each.
     try shrinking.withLock { _ throws(SheafError) in
       var (pages, logged) = (Self.shrinkPages / 8, 0)
@@ -456,11 +460,15 @@ package final class Store: Sendable {
     reserve.space().available > 2 * bytes + working.liveBytes + Self.ampleRoom
   }
 
-  /// Gives up the reserve and empties the log, for an operation that frees space. Without that the log would use up the
-  /// reserve, so readers that are in the way are waited for.
-  package func releaseRoom() throws(SheafError) {
-    try reserve.release()
-    emptyLog(waiting: Self.busySeconds)
+  /// Runs an operation that frees space with the room of the reserve, and with the log emptied. Otherwise the log would
+  /// use up the reserve, so readers that are in the way are waited for.
+  ///
+  /// - Throws: what `body` throws.
+  package func withReleasedRoom<Value>(_ body: () throws -> Value) throws -> Value {
+    try reserve.lend {
+      emptyLog(waiting: Self.busySeconds)
+      return try body()
+    }
   }
 
   /// Whether the disk has room for the growth of the file when the log is copied into it: copying more would use up the

@@ -50,6 +50,22 @@ import Testing
     }
   }
 
+  /// A day alone is its beginning where an option says from when on, and is refused where it might mean its end.
+  @Test func aDayIsItsBeginning() {
+    inBerlin {
+      let read = try? TimeArgument("2026-11-17", of: "--since", beginsDays: true).start
+      #expect(read != nil && read == Timestamp(rfc3339: "2026-11-16T23:00:00Z"))
+      for day in ["yesterday", "Tuesday"] {
+        let times = (0..<3).map { _ in
+          (try? TimeArgument(day, beginsDays: true).start, try? TimeArgument("\(day) 00:00").start)
+        }
+        #expect(times.contains { $0.0 != nil && $0.0 == $0.1 }, "\(day)")
+      }
+      for day in ["2026-11-17", "yesterday", "tuesday"] { #expect(refusal(of: day) == .invalid, "\(day)") }
+      #expect((try? TimeArgument("2026-13-17", beginsDays: true)) == nil)
+    }
+  }
+
   /// The clock may strike between two looks at it.
   @Test func daysHaveNames() {
     inBerlin {

@@ -62,7 +62,8 @@ import Testing
     // A document is empty that was made anew right before the kill: as a replacement (3), with its former text below.
     let empty = try mounted.query(
       """
-      SELECT i.name FROM versions v JOIN inodes i ON i.item = v.item WHERE v.size = 0 AND (v.cause <> 3 OR NOT EXISTS
+      SELECT i.name || ': ' || (SELECT group_concat(a.number || ' of ' || a.size || ' by ' || a.cause, ', ')
+        FROM versions a WHERE a.item = v.item) FROM versions v JOIN inodes i ON i.item = v.item WHERE v.size = 0 AND (v.cause <> 3 OR NOT EXISTS
         (SELECT 1 FROM versions f WHERE f.item = v.item AND f.number = v.number - 1 AND f.size > 0))
       """)
     #expect(empty == [], "SHEAF_SEED=\(Self.seed)")

@@ -157,6 +157,25 @@ import Testing
     }
   }
 
+  /// The process of the library mounts where it lives, which another namespace does not see.
+  @Test(.enabled(if: TestUser.isRoot, "mount namespaces need root"))
+  func aMountThatAnotherNamespaceWouldNotSeeIsRefused() throws {
+    try withMount { library in
+      let (here, there) = (try library.folder.folder("here"), try library.folder.folder("there"))
+      let before = try library.sheafSucceeds("status", "--library", library.library).text
+      let program = try SheafProgram.path()
+      let output = try Command([
+        "unshare", "--mount", "--propagation", "private", program, "mount", there, "--library", library.library,
+      ]).run()
+      #expect(output.status == 1, "\(output)")
+      #expect(output.errorText.contains("mount namespace"), "\(output)")
+      #expect(try library.sheafSucceeds("status", "--library", library.library).text == before)
+      // One that does see it, as a service whose view follows that of the machine, has its mount.
+      try library.sheafSucceeds("mount", here, "--library", library.library)
+      try library.sheafSucceeds("unmount", here)
+    }
+  }
+
   @Test func aSecondMountJoinsTheProcessThatRuns() throws {
     try withLibrary { library in
       try library.mount()

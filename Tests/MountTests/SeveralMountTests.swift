@@ -75,6 +75,29 @@ import Testing
       """)
   }
 
+  /// A kernel remembers a name that another mount has just taken away. Who opens by it makes a new document, and does
+  /// not get the deleted one, though somebody has that open; by /proc/self/fd they do.
+  @Test func aNameThatAnotherMountTookAwayDoesNotOpenTheDeletedDocument() throws {
+    try run(
+      """
+      for number in range(300):
+          with open(here, "w") as file: file.write("old\\n")
+          expect(lambda: contents(there), b"old\\n")
+          held = os.open(there, os.O_RDWR)
+          os.unlink(here)
+          made = os.open(there, os.O_RDWR | os.O_CREAT, 0o666)
+          assert os.fstat(made).st_nlink == 1, f"the deleted document was opened in round {number}"
+          assert os.read(made, 9) == b""
+          for flags in os.O_RDONLY, os.O_RDWR | os.O_APPEND:
+              again = os.open(f"/proc/self/fd/{held}", flags)
+              assert os.read(again, 9) == b"old\\n" and os.fstat(again).st_nlink == 0
+              os.close(again)
+          os.close(held); os.close(made)
+          os.unlink(there)
+          expect(lambda: os.path.lexists(here), False)
+      """)
+  }
+
   /// A name that is moved into a folder takes along for how long its kernel remembers it, and others go on to change
   /// that folder.
   @Test(.enabled(if: TestUser.isRoot, "others are let in by root"))

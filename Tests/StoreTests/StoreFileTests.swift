@@ -29,6 +29,26 @@ struct StoreFileTests {
     }
   }
 
+  /// The blocks that an operation freeing space got are not taken back under it, as upkeep would do at any moment.
+  @Test func nobodyTakesTheReserveBackWhileItIsLent() throws {
+    try withFolder { folder in
+      let path = folder + "/small-reserve"
+      let reserve = Reserve(path: path, of: folder + "/small")
+      var blocks: Int64 {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int64(status.st_blocks) : -1
+      }
+      #expect(reserve.establish() && blocks > 0)
+      try reserve.lend {
+        #expect(!reserve.establish() && blocks == 0)
+        // One operation may need another one's commit.
+        #expect(throws: CancellationError.self) { try reserve.lend { throw CancellationError() } }
+        #expect(!reserve.establish() && blocks == 0)
+      }
+      #expect(reserve.establish() && blocks > 0)
+    }
+  }
+
   /// If a file gets no spare pages, no transaction stays open in which later changes would be lost.
   @Test(arguments: [true, false]) func sparePagesThatCannotBeMadeLeaveNoTransaction(_ isFull: Bool) throws {
     try withFolder { folder in

@@ -14,7 +14,8 @@ struct FindCommand: AsyncParsableCommand {
       (sheaf library set --search-contents on), too: or each begins a word of the document's current text
         --name   the whole name has this form; quote it, so that the shell leaves it alone
         --by     who made the current version, or the folder or link; with --deleted who deleted it
-        --since  the same, not before then: a time ('2026-11-17 18:00', 2026-11-17T18:00:00Z), or how long ago (12h, 7d)
+        --since  the same, not before then: a time ('2026-11-17 18:00', 2026-11-17T18:00:00Z), the beginning of a day \
+                 (2026-11-17, tuesday, yesterday), or how long ago (12h, 7d)
 
       --conflicts leaves the documents that have a conflict: what somebody saved was not based on the version before it. \
       Of connected accounts it also leaves what the hub put beside another document, and says beside which, after a tab.
@@ -41,7 +42,7 @@ struct FindCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Only what this person did.", valueName: "handle"), completion: Completions.people)
   var by: String?
 
-  @Option(help: ArgumentHelp("Only what was done since then: a time, or 12h, 7d, 2w.", valueName: "time"))
+  @Option(help: ArgumentHelp("Only what was done since then: a time, a day, or 12h, 7d, 2w.", valueName: "time"))
   var since: String?
 
   @Option(name: .customLong("in"), help: ArgumentHelp("Only what is in this folder.", valueName: "path"))
@@ -74,7 +75,7 @@ struct FindCommand: AsyncParsableCommand {
   func run() async throws {
     let request = try FindRequest(
       text: text, name: name, by: try by.map { try AccountHandle($0) },
-      since: try since.map { try TimeArgument($0, of: "--since").start },
+      since: try since.map { try TimeArgument($0, of: "--since", beginsDays: true).start },
       deleted: deleted, versions: versions, conflicts: conflicts, limit: limit)
     try await ItemTarget.with(optional: folder, library) { target in
       let found = try await ProgressLine.during("Searching") { progress in

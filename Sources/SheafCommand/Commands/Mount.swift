@@ -248,6 +248,10 @@ struct Mount: AsyncParsableCommand {
           advice: "try again when it has ended")
       }
       let info = try await plan.mount(with: connection.client)
+      do { try plan.verifyIsSeen(madeBy: connection.info.pid) } catch {
+        _ = try? await connection.client.unmount(info.mountpoint, lazy: true)
+        throw error
+      }
       await connection.close()
       return (info, OwnerProcess(pid: connection.info.pid))
     } catch {

@@ -70,9 +70,21 @@ struct ShareCommand: AsyncParsableCommand {
       try StandardOutput.line(share.url.escapingControls)
       try StandardOutput.line(share.summary.escapingControls + ".")
       if let end = share.expires { try StandardOutput.line(Format.linkEnd(end) + ".") }
+      for sentence in furtherSettings(of: share) { try StandardOutput.line(sentence.escapingControls) }
       if share == before { try StandardOutput.line("Nothing changed.") }
       await Status.warn(ofIgnored: target)
     }
+  }
+
+  /// What the command was told to set and the summary of the share does not say.
+  private func furtherSettings(of share: Share) -> [String] {
+    var sentences: [String] = []
+    if title != nil { sentences.append("It is called \"\(share.title)\".") }
+    if allowInvites != nil { sentences.append("Participants \(share.allowInvites ? "can" : "cannot") invite others.") }
+    if allowRequests != nil {
+      sentences.append("People who have the link \(share.allowRequests ? "can" : "cannot") ask for access.")
+    }
+    return sentences
   }
 
   /// Prints who loses access once nobody joins by the link any more.

@@ -1,6 +1,7 @@
 import SheafClient
 import SheafLibrary
 import SheafModel
+import SheafMount
 
 /// The task of `sheaf mount`, with all defaults filled in.
 struct MountPlan: Sendable {
@@ -33,6 +34,20 @@ struct MountPlan: Sendable {
       MountRequest(
         mountpoint: mountpoint.path, account: try await ensuredAccount(client), readOnly: readOnly,
         allowOther: allowOther, forUser: forUser, options: options))
+  }
+
+  /// Checks that a mount which another process made is seen by this one: that process may live in another mount
+  /// namespace (mount_namespaces(7)), as a service with a view of its own does.
+  ///
+  /// - Throws: ``SheafError`` of kind `invalid`.
+  func verifyIsSeen(madeBy pid: Int32) throws(SheafError) {
+    guard try MountTable.current().entry(at: Array(mountpoint.path.utf8))?.isSheaf ?? false else {
+      throw SheafError(
+        .invalid, subject: mountpoint.path,
+        reason: "would be mounted where this program does not see it: process \(pid), which has \(location.path) open, "
+          + "lives in another mount namespace",
+        advice: "mount it there: nsenter --target \(pid) --mount sheaf mount …, or unmount the library there first")
+    }
   }
 
   /// Checks that the mount answers.

@@ -62,7 +62,7 @@ package protocol InodeInterface: AnyObject, Sendable {
   func createNameless(
     _ parent: Int64, mode: UInt32, flags: Int32, _ caller: Caller
   ) throws -> (attributes: Attributes, handle: UInt64)
-  func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64
+  func open(_ ino: Int64, flags: Int32, allowsUnlinked: Bool, _ caller: Caller) throws -> UInt64
   func read(_ handle: UInt64, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int
   func write(
     _ handle: UInt64, at offset: Int64, _ data: UnsafeRawBufferPointer, appends: Bool,

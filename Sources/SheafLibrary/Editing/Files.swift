@@ -30,7 +30,7 @@ extension Library {
       // Someone else was faster: without O_EXCL that is as good, unless they have taken the file away again.
       let handle: UInt64
       do {
-        handle = try open(ino, flags: flags, caller)
+        handle = try open(ino, flags: flags, allowsUnlinked: false, caller)
       } catch let error as SheafError where error.kind == .notFound {
         continue
       }
@@ -45,8 +45,10 @@ extension Library {
 
   /// Opens a file, truncating it where `flags` has O_TRUNC.
   ///
+  /// - Parameter allowsUnlinked: whether a file may be opened whose last name was removed, while somebody has it open;
+  ///   one that never had a name always may.
   /// - Throws: `notFound`, `accessDenied`, `isDirectory`, `noSpace`.
-  package func open(_ ino: Int64, flags: Int32, _ caller: Caller) throws -> UInt64 {
+  package func open(_ ino: Int64, flags: Int32, allowsUnlinked: Bool = true, _ caller: Caller) throws -> UInt64 {
     // Another save begins when the one before is stored.
     if flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0 { completeSaves(of: ino) }
     if flags & O_TRUNC != 0 { collectMapped(0, of: ino, caller) }
@@ -55,7 +57,8 @@ extension Library {
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = OpenFile(inode: inode, flags: flags, caller)
       // The kernel found it before its name went, and looks again.
-      guard !inode.isOrphan || file.draft.openCount > 0 else { throw SheafError(.notFound) }
+      let isAllowed = file.draft.openCount > 0 && (allowsUnlinked || inode.isNameless)
+      guard !inode.isOrphan || isAllowed else { throw SheafError(.notFound) }
       if file.truncates { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
       if file.mayChange { try clearForeignSetID(of: inode, caller) }

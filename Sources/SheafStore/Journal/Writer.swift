@@ -286,9 +286,10 @@ final class Writer: @unchecked Sendable {
       try tryToCommit()
     } catch {
       // The callers were told that the changes are done: the reserve is for this, too.
-      try? reserve.release()
-      try restore()
-      try tryToCommit()
+      try reserve.lend {
+        try restore()
+        try tryToCommit()
+      }
     }
   }
 

@@ -240,7 +240,7 @@ import Testing
       let status = try people.bob.succeed("status").text
       #expect(status.contains(#/Conflicts +1 document;/#), "\(status)")
       let refused = try people.bob.sheaf("resolve", copy)
-      #expect(refused.status == 1 && refused.errorText.contains("delete this one or give it another name"))
+      #expect(refused.status == 1 && refused.errorText.contains("delete this one or rename it"))
       try Command.shell("mv '\(copy)' '\(people.shared("team/mine.dat"))'").succeed()
       try people.settle()
       for machine in [people.alice, people.bob] {
