@@ -80,11 +80,22 @@ import Testing
   @Test func aNameThatAnotherMountTookAwayDoesNotOpenTheDeletedDocument() throws {
     try run(
       """
-      for number in range(300):
+      turn = mmap.mmap(-1, 1)
+      rounds = 300
+      # Another process takes the name away, so that no time passes between that and the open.
+      other = os.fork()
+      if other == 0:
+          for number in range(rounds):
+              while turn[0] != 1: pass
+              os.unlink(here)
+              turn[0] = 2
+          os._exit(0)
+      for number in range(rounds):
           with open(here, "w") as file: file.write("old\\n")
           expect(lambda: contents(there), b"old\\n")
           held = os.open(there, os.O_RDWR)
-          os.unlink(here)
+          turn[0] = 1
+          while turn[0] != 2: pass
           made = os.open(there, os.O_RDWR | os.O_CREAT, 0o666)
           assert os.fstat(made).st_nlink == 1, f"the deleted document was opened in round {number}"
           assert os.read(made, 9) == b""
@@ -95,6 +106,7 @@ import Testing
           os.close(held); os.close(made)
           os.unlink(there)
           expect(lambda: os.path.lexists(here), False)
+      assert os.waitpid(other, 0)[1] == 0
       """)
   }
 
