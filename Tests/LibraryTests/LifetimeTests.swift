@@ -83,6 +83,33 @@ struct LifetimeTests {
     try fixture.finish()
   }
 
+  /// A path never opens a file whose name was removed or given to another file, whether or not somebody has it open.
+  @Test(arguments: [true, false], [true, false])
+  func aPathOpensNothingThatHasNoName(isReplaced: Bool, isOpen: Bool) throws {
+    let fixture = try LibraryFixture()
+    let caller = Caller(uid: 0, gid: 0, thread: getpid(), door: 0) { [] }
+    let library = fixture.library
+    try fixture.save("a", "the first")
+    try fixture.save("b", "the second")
+    let ino = try fixture.ino("a")
+    func open() throws { try library.release(library.open(ino, flags: O_RDONLY, allowsUnlinked: false, caller)) }
+    try open()
+    let held = isOpen ? try library.open(ino, flags: O_RDWR, caller) : nil
+    if isReplaced {
+      let (source, target) = (try fixture.place("b"), try fixture.place("a"))
+      try library.rename(source.0, source.1, to: target.0, target.1, .replace, caller)
+    } else {
+      try fixture.unlink("a")
+    }
+    #expect { try open() } throws: { ($0 as? SheafError)?.kind == .notFound }
+    if let held { try library.release(held) }
+    // One that never had a name is what somebody means.
+    let nameless = try library.createNameless(fixture.place("b2").0, mode: 0o600, flags: O_RDWR, caller)
+    let again = try library.open(nameless.attributes.ino, flags: O_RDONLY, allowsUnlinked: false, caller)
+    for handle in [again, nameless.handle] { try library.release(handle) }
+    try fixture.finish()
+  }
+
   /// open(2) found a file that another program replaces before the mount is asked: it is told to look again.
   @Test func nobodyOpensWhatIsLeftOfAReplacedFile() throws {
     let fixture = try LibraryFixture()

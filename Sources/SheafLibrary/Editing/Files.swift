@@ -45,8 +45,8 @@ extension Library {
 
   /// Opens a file, truncating it where `flags` has O_TRUNC.
   ///
-  /// - Parameter allowsUnlinked: whether a file may be opened whose last name was removed, while somebody has it open;
-  ///   one that never had a name always may.
+  /// - Parameter allowsUnlinked: whether a file may be opened whose last name was removed; one that never had a name
+  ///   always may, while somebody has it open.
   /// - Throws: `notFound`, `accessDenied`, `isDirectory`, `noSpace`.
   package func open(_ ino: Int64, flags: Int32, allowsUnlinked: Bool = true, _ caller: Caller) throws -> UInt64 {
     // Another save begins when the one before is stored.
@@ -57,8 +57,8 @@ extension Library {
       guard !inode.isFolder else { throw SheafError(.isDirectory) }
       let file = OpenFile(inode: inode, flags: flags, caller)
       // The kernel found it before its name went, and looks again.
-      let isAllowed = file.draft.openCount > 0 && (allowsUnlinked || inode.isNameless)
-      guard !inode.isOrphan || isAllowed else { throw SheafError(.notFound) }
+      guard !inode.isOrphan || file.draft.openCount > 0 else { throw SheafError(.notFound) }
+      guard inode.row.nlink > 0 || inode.isNameless || allowsUnlinked else { throw SheafError(.notFound) }
       if file.truncates { try allow(.write, inode, caller) }
       try permit(inode, caller, file.wanted)
       if file.mayChange { try clearForeignSetID(of: inode, caller) }
