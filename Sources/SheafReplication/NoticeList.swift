@@ -5,6 +5,8 @@ struct ItemNotice: Hashable, Sendable {
   let item: WireID
   /// A sentence of which the item is the subject.
   let text: String
+  /// The document that the hub put beside the item, if the notice tells of that: it ends once people decided about it.
+  var copy: WireID?
 }
 
 /// The latest notices for people, each once.

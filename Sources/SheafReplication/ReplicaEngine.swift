@@ -174,9 +174,14 @@ final class ReplicaEngine: Sendable {
   func status() async throws -> ConnectionStatus {
     let told = state.withLock { $0.lacking.notices + $0.notices.notices }
     let (counts, notices) = try await call { library, number in
-      (
-        try library.replicaCounts(number),
-        try told.map { "\(try library.replicaPath($0.item, of: number) ?? "id:\($0.item)"): \($0.text)" }
+      let counts = try library.replicaCounts(number)
+      let isAllHere = counts.news + counts.histories == 0
+      let present = try told.filter { notice in
+        guard let copy = notice.copy else { return true }
+        return try !(library.isDecided(copy, of: number) ?? isAllHere)
+      }
+      return (
+        counts, try present.map { "\(try library.replicaPath($0.item, of: number) ?? "id:\($0.item)"): \($0.text)" }
       )
     }
     return state.withLock { state in
@@ -1011,7 +1016,9 @@ final class ReplicaEngine: Sendable {
         case .purgedElsewhere: "was saved or recovered here while it was purged elsewhere, so it is a new document"
         case .refused(let reason): "the hub refused it: \(reason.words)"
         }
-      tell(ItemNotice(item: notice.item, text: text))
+      var copy: WireID?
+      if case .beside(let document) = notice.kind { copy = document }
+      tell(ItemNotice(item: notice.item, text: text, copy: copy))
     }
   }
 

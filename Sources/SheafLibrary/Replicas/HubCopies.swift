@@ -1,6 +1,6 @@
 import SheafModel
 import SheafStore
-import SheafWire
+package import SheafWire
 
 /// Documents that a hub put beside others, since two machines saved at once (docs/HUB.md, "When two did something at
 /// once").
@@ -31,6 +31,14 @@ extension Library {
     else { return false }
     let state: ItemState = try replicaTexts.decode(base)
     return try state.copyOf.map { try present($0, of: item.owner) == WireID(bytes: document.uuid.bytes) } ?? false
+  }
+
+  /// Whether people decided about a document that a hub put beside another one (rule 2); nil where the library does not
+  /// know it: it has not come yet, or nothing is left of it.
+  package func isDecided(_ copy: WireID, of account: Int64) throws -> Bool? {
+    try locked {
+      try replicaInode(copy, of: account).map { $0.row.nlink == 0 || !HubCopyName.isOne($0.row.name) }
+    }
   }
 
   /// The id that an item has by now: it may have become one with another.

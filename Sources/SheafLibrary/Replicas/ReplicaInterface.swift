@@ -69,6 +69,7 @@ package protocol ReplicaInterface: AnyObject, Sendable {
   func raiseSerial(to serial: Int64, of account: Int64) throws
   func replicaCounts(_ account: Int64) throws -> ReplicaCounts
   func replicaPath(_ item: WireID, of account: Int64) throws -> String?
+  func isDecided(_ copy: WireID, of account: Int64) throws -> Bool?
   func replicaPace(_ account: Int64) throws -> ReplicaPace
   func noteSending(_ isSending: Bool, _ account: Int64)
   func setReplicaPace(_ pace: ReplicaPace, of account: Int64) throws

@@ -239,13 +239,18 @@ import Testing
       #expect(try people.bob.succeed("find", "--conflicts").text == "\(copy)\tbeside \(original)")
       let status = try people.bob.succeed("status").text
       #expect(status.contains(#/Conflicts +1 document;/#), "\(status)")
+      let besides = [people.alice, people.bob].filter {
+        (try? $0.succeed("status").text.contains("what was saved here is beside it")) ?? false
+      }
+      #expect(besides.map(\.name) == [people.alice.name])
       let refused = try people.bob.sheaf("resolve", copy)
       #expect(refused.status == 1 && refused.errorText.contains("delete this one or rename it"))
       try Command.shell("mv '\(copy)' '\(people.shared("team/mine.dat"))'").succeed()
       try people.settle()
       for machine in [people.alice, people.bob] {
         #expect(try machine.succeed("find", "--conflicts").text == "", "\(machine.name)")
-        #expect(try !machine.succeed("status").text.contains("Conflicts"), "\(machine.name)")
+        let status = try machine.succeed("status").text
+        #expect(!status.contains("Conflicts") && !status.contains("is beside it"), "\(machine.name): \(status)")
       }
     }
   }
