@@ -16,7 +16,7 @@ extension Library {
     _ step: DurableStep, freesSpace: Bool = false, by caller: Caller = .library, at time: Timestamp? = nil,
     _ body: (Change) throws -> Value
   ) throws -> Value {
-    if !freesSpace { try requireRoom(for: 0) }
+    if freesSpace { try store.spareReserve(for: step) } else { try requireRoom(for: 0) }
     let time = time ?? clock()
     do {
       return try attempt(step, caller, time, body)

@@ -9,6 +9,9 @@ package enum DurableStep: String, CaseIterable, Sendable {
   case spill, save, endSession, settle, label, comment, restore, recover, purge, thin, sweep, pack, compress, times,
     share, transfer, workingCopy, replica
 
+  /// Whether the step takes names away. What they named stays in the trash, so no page of the file gets free by that.
+  var onlyRemovesNames: Bool { [.unlink, .rmdir, .rename].contains(self) }
+
   /// Whether the change is answered once it is recorded, before SQLite runs it. That goes for changes that programs in
   /// the mount wait for, whose rows the library has checked. Any other change runs in SQLite first, so that its caller
   /// hears of a refusal.

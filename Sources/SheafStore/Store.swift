@@ -460,6 +460,20 @@ package final class Store: Sendable {
     reserve.space().available > 2 * bytes + working.liveBytes + Self.ampleRoom
   }
 
+  /// Leaves room for operations that free space, where the disk is too full for the reserve to be held.
+  ///
+  /// The log gets no longer than ``shortLog`` then: what the reserve had is for the growth of the file, without which
+  /// the log could not be copied. The last third is not for steps that only remove names: emptying the trash needs it.
+  ///
+  /// - Throws: `noSpace` for such a step, where only that third is left.
+  package func spareReserve(for step: DurableStep) throws(SheafError) {
+    guard !reserve.establish() else { return }
+    if logBytes > Self.shortLog { emptyLog() }
+    guard !step.onlyRemovesNames || reserve.hasRoom(for: reserve.size / 3) else {
+      throw SheafError(.noSpace, subject: path)
+    }
+  }
+
   /// Runs an operation that frees space with the room of the reserve, and with the log emptied. Otherwise the log would
   /// use up the reserve, so readers that are in the way are waited for.
   ///
@@ -481,7 +495,8 @@ package final class Store: Sendable {
     if room >= logBytes { return true }
     let pages = try Int64.fetchOne(database, sql: "PRAGMA page_count") ?? 0
     let growth = max(0, pages * 4096 - mainFileBytes.allocated)
-    if growth <= room { return true }
+    // The file has blocks for all of it by now (``FileRoom``).
+    if growth == 0 || growth <= room { return true }
     return growth <= Self.triedRoom && reserve.hasRoom(for: growth + Self.shortLog / 2)
   }
 

@@ -80,6 +80,59 @@ struct FullDiskTests {
     }
   }
 
+  /// Another program took the rest of the disk. Documents can be removed as long as the trash can then be emptied, and
+  /// that makes room for all others; nothing gets stuck in between.
+  @Test func removingLeavesRoomToEmptyTheTrash() throws {
+    try withSmallDisk(mebibytes: 24) { library, disk in
+      func remove(from first: Int) throws -> Int {
+        let script = """
+          import os, sys
+          number = int(sys.argv[1])
+          try:
+              while True:
+                  os.unlink(f"f{number}")
+                  number += 1
+          except FileNotFoundError: pass
+          except OSError as error: assert error.errno == 28, error
+          print(number)
+          """
+        let output = try Command(["/usr/bin/python3", "-c", script, "\(first)"], in: library.documents).succeed()
+        return try #require(Int(output.text))
+      }
+      let count = try #require(
+        Int(
+          library.shell(
+            """
+            python3 -c '
+            import os
+            n = 0
+            try:
+                while True:
+                    with open("f%d" % n, "wb", buffering=0) as file: file.write(os.urandom(3000))
+                    n += 1
+            except OSError:
+                print(n)
+            '
+            """
+          ).text))
+      try takeTheRest(of: disk)
+      var removed = try remove(from: 0)
+      #expect(removed > 500, "of \(count)")
+      for _ in 0..<20 where removed < count {
+        try library.sheafSucceeds("purge", "--deleted", "--yes", "--library", library.library)
+        let next = try remove(from: removed)
+        #expect(next > removed, "stuck at \(removed) of \(count)")
+        removed = next
+      }
+      #expect(removed >= count)
+      try library.sheafSucceeds("purge", "--deleted", "--yes", "--library", library.library)
+      try library.sheafSucceeds("compact", "--library", library.library)
+      try library.shell("head -c 3000000 /dev/urandom > new; sync new")
+      try library.unmount()
+      #expect(try library.check() == [])
+    }
+  }
+
   @Test func aFullDiskSurvivesAKillAndMountsAgain() throws {
     try withSmallDisk { library, disk in
       try library.shell("echo precious > old")

@@ -62,6 +62,35 @@ import Testing
     #expect(try recovered("doc") == [["synced"]])
   }
 
+  /// Somebody writes what a file holds already, and renames it over a document before they close it. What it holds was
+  /// closed, so the next save is another version.
+  @Test(
+    arguments: ["the same", "emptied first", "allocated", "synced", "waited for", "the same as both"],
+    ["itself", "maker", "other"])
+  func whatWasClosedOutlivesARenameWhileItIsWrittenAgain(_ way: String, _ saver: String) throws {
+    let programs = ["itself": editor, "maker": maker, "other": other]
+    let next = try #require(programs[saver])
+    try other.make("doc", way == "the same as both" ? "precious" : "old")
+    desk.wait(20)
+    let id = try other.id("doc")
+    try maker.make("new", "precious")
+    let handle = try editor.open("new", way == "emptied first" ? O_RDWR | O_TRUNC : O_RDWR)
+    if way == "allocated" {
+      try desk.library.allocate(handle, 0..<8, .preallocate(keepsSize: true))
+    } else {
+      try editor.write(handle, "precious")
+    }
+    if way == "synced" { try desk.library.fsync(editor.ino("new")) }
+    if way == "waited for" { desk.wait(3) }
+    try editor.rename("new", "doc")
+    if saver == "itself" { try editor.write(handle, "new text") } else { try next.overwrite("doc", "new text") }
+    try editor.close(handle)
+    #expect(try other.id("doc") == id)
+    #expect(try other.versions("doc") == (way == "the same as both" ? [] : ["old"]) + ["precious", "new text"])
+    #expect(try editor.deleted == [])
+    #expect(try desk.check() == [])
+  }
+
   @Test func whatNobodyClosedLeavesNoTrace() throws {
     let handle = try desk.library.create(
       maker.documents, Array("doc".utf8), mode: 0o600, flags: O_RDWR | O_CREAT, maker.caller

@@ -377,18 +377,21 @@ extension Library {
     }
     let content = row.content ?? .empty
     let isEmptyYet = continues && content.length == 0
+    let writing = inode.drafts.first { $0.session != nil }
+    // Whoever still writes has not changed them, so they were closed: the next save must not renew their version.
+    let wereClosed = continues && !isEmptyYet && writing?.session?.baseContent == content
     if isEmptyYet {
       // Until something is written, others see what the document held.
       row.content = oldContent
       row.size = oldContent.length
-      try keepEmpty(inode, row, of: (inode.drafts.first { $0.session != nil } ?? inode.own).account, change)
+      try keepEmpty(inode, row, of: (writing ?? inode.own).account, change)
     }
     let current = try change.rows.version(document.id, document.version)
     var number: Int64?
     if !isEmptyYet, current?.content != content {
       let version = VersionRow(
         item: document.id, number: document.lastVersion + 1, time: time, author: caller.actor(in: row), size: row.size,
-        cause: .replace, base: base, content: content, isOpen: continues)
+        cause: .replace, base: base, content: content, isOpen: continues && !wereClosed)
       try change.rows.insert(version)
       number = version.number
       // As for a save in place: a save on top of the current version has seen everything.
@@ -396,7 +399,7 @@ extension Library {
       document.version = version.number
       document.lastVersion = version.number
       try change.rows.update(document)
-      if continues {
+      if version.isOpen {
         // The end of the session tells.
       } else if dissolves && !wasTold || source.parent == row.parent && source.name == row.name {
         try logSave(version, of: document, inode: row, by: SavingProcess(caller.process), change)
@@ -439,11 +442,17 @@ extension Library {
       shareChunks(of: inode)
       identity.forget(inode.ino)
       if continues {
-        let draft = inode.drafts.first { $0.session != nil } ?? inode.draft(of: caller.account)
-        draft.session = EditingSession(
-          author: draft.account, number: number, base: base, baseContent: oldContent, began: time,
-          cause: .replace, isOnTop: isOnTop, lastWriter: draft.session?.lastWriter,
-          closedBy: isEmptyYet ? nil : draft.session?.closedBy, writers: draft.session?.writers ?? [:])
+        let draft = writing ?? inode.draft(of: caller.account)
+        let (lastWriter, writers) = (draft.session?.lastWriter, draft.session?.writers ?? [:])
+        draft.session =
+          wereClosed
+          ? EditingSession(
+            author: draft.account, base: finalDocument.version, baseContent: content, began: time, cause: .save,
+            lastWriter: lastWriter, closedBy: draft.session?.closedBy, writers: writers)
+          : EditingSession(
+            author: draft.account, number: number, base: base, baseContent: oldContent, began: time, cause: .replace,
+            isOnTop: isOnTop, lastWriter: lastWriter, closedBy: isEmptyYet ? nil : draft.session?.closedBy,
+            writers: writers)
         if isEmptyYet {
           draft.working?.replaceAll(with: .empty)
           draft.session?.dirtySince = time
