@@ -41,7 +41,8 @@ struct ItemTarget: Sendable {
     case .library(let inside):
       let location = try LibraryChoice.location(named: options.file, changing: changing)
       return try await LibraryConnection.with(location) { connection in
-        try await body(ItemTarget(connection, location, account, inside, inside.readable, options))
+        let target = ItemTarget(connection, location, account, inside, inside.readable, options)
+        return try await run(body, on: target, location, as: account)
       }
     case .mount(let library, let mountpoints, let inside):
       let location = LibraryLocation(path: library)
@@ -62,12 +63,14 @@ struct ItemTarget: Sendable {
               .invalid, subject: path.bytes.readable, reason: "is in the mount of \(mount.account)",
               advice: "leave out --as, or write the path as Documents/…")
           }
-          return try await body(ItemTarget(connection, location, account, printed, printed.readable, options))
+          let target = ItemTarget(connection, location, account, printed, printed.readable, options)
+          return try await run(body, on: target, location, as: account)
         }
-        return try await body(
-          ItemTarget(
-            connection: connection, address: ItemAddress(account: mount.account, path: inside),
-            words: SystemPath.join(Array(mount.mountpoint.utf8), inside).shellWord, name: inside.readable))
+        let target = ItemTarget(
+          connection: connection, address: ItemAddress(account: mount.account, path: inside),
+          words: SystemPath.join(Array(mount.mountpoint.utf8), inside).shellWord, name: inside.readable)
+        let isHere = hereEntry.map { mountpoints.contains($0.mountpoint.readable) } ?? false
+        return try await run(body, on: target, location, as: isHere ? nil : mount.account)
       }
     }
   }
@@ -79,8 +82,7 @@ struct ItemTarget: Sendable {
     var account = try options.account()
     let location = try LibraryChoice.location(named: options.file, changing: changing)
     return try await LibraryConnection.with(location) { connection in
-      if account == nil, let here = try? SystemPath.workingDirectory(),
-        let entry = try? MountTable.current().entry(containing: here), entry.isSheaf,
+      if account == nil, let entry = hereEntry, entry.isSheaf,
         let mount = try await connection.client.mounts().first(where: { $0.mountpoint == entry.mountpoint.readable })
       {
         if changing { try refuseReadOnly(mount) }
@@ -93,7 +95,25 @@ struct ItemTarget: Sendable {
       {
         name = known
       }
-      return try await body(ItemTarget(connection, location, account, path, name, options))
+      let target = ItemTarget(connection, location, account, path, name, options)
+      return try await run(body, on: target, location, as: try options.account())
+    }
+  }
+
+  /// The mount that the working directory is in.
+  fileprivate static var hereEntry: MountTable.Entry? {
+    (try? SystemPath.workingDirectory()).flatMap { try? MountTable.current().entry(containing: $0) }
+  }
+
+  /// - Parameter account: As of ``AdvisedCommand/completed(_:_:as:)``.
+  private static func run<Value>(
+    _ body: (ItemTarget) async throws -> Value, on target: ItemTarget, _ location: LibraryLocation,
+    as account: AccountHandle?
+  ) async throws -> Value {
+    do {
+      return try await body(target)
+    } catch {
+      throw AdvisedCommand.completed(error, location, as: account)
     }
   }
 
@@ -109,8 +129,7 @@ extension ItemTarget {
   /// account is not the default one; nil where they take them as they are.
   func pathAdvice() async -> String? {
     guard let account = address.account, let mounts = try? await client.mounts() else { return nil }
-    let entry = (try? SystemPath.workingDirectory()).flatMap { try? MountTable.current().entry(containing: $0) }
-    let here = entry.flatMap { entry in mounts.first { $0.mountpoint == entry.mountpoint.readable }?.account }
+    let here = Self.hereEntry.flatMap { entry in mounts.first { $0.mountpoint == entry.mountpoint.readable }?.account }
     // A user to whom root gave a mount may not ask.
     let other: AccountHandle? = if let here { here } else { try? await client.settings().defaultAccount }
     guard let other, other != account else { return nil }

@@ -36,7 +36,7 @@ struct LibraryConnection: Sendable {
       return value
     } catch {
       await connection.close()
-      throw error
+      throw AdvisedCommand.completed(error, location)
     }
   }
 

@@ -125,19 +125,11 @@ struct HubSharing: Sendable {
   }
 
   func unshare(_ path: ItemPath) async throws {
-    try await change(path, .unshare) { share, top, isItem in
-      guard isItem else { throw Self.isPart(path, of: top) }
-      try await client.stopSharing(share)
-    }
+    try await change(path, .unshare) { share in try await client.stopSharing(share) }
   }
 
   func leave(_ path: ItemPath) async throws {
-    try await change(path, .leave) { share, top, isItem in
-      guard isItem else {
-        throw SheafError(
-          .notPermitted, subject: "\(path)", reason: "is shared as a part of \(top)",
-          advice: "to leave all of that: sheaf leave \(top.shellWord)")
-      }
+    try await change(path, .leave) { share in
       do {
         try await client(of: share).removeParticipant(shares.own.account, of: share)
       } catch let failure as HubFailure where failure.kind == .unreachable {
@@ -149,7 +141,7 @@ struct HubSharing: Sendable {
   }
 
   func setParticipant(_ path: ItemPath, _ settings: ParticipantChange, isNew: Bool) async throws -> Participant {
-    let participant = try await change(path, .participant(settings)) { share, _, _ in
+    let participant = try await change(path, .participant(settings)) { share in
       if !isNew {
         let state = try await client(of: share).share(share)
         let isThere = state.participants.contains {
@@ -185,7 +177,7 @@ struct HubSharing: Sendable {
   }
 
   func removeParticipant(_ path: ItemPath, _ handle: AccountHandle) async throws {
-    try await change(path, .remove(handle)) { share, _, _ in
+    try await change(path, .remove(handle)) { share in
       do {
         try await client(of: share).removeParticipant(handle, of: share)
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) {
@@ -196,7 +188,7 @@ struct HubSharing: Sendable {
   }
 
   func inviteOnce(_ path: ItemPath, permission: SharePermission?) async throws -> OneTimeLink {
-    let facts = try await change(path, .oneTimeLink(permission)) { share, _, _ in
+    let facts = try await change(path, .oneTimeLink(permission)) { share in
       try await client(of: share).inviteOnce(to: share, OneTimeLinkSettings(permission: permission.map(\.wire)))
     }
     return OneTimeLink(
@@ -204,7 +196,7 @@ struct HubSharing: Sendable {
   }
 
   func revokeOneTimeLinks(_ path: ItemPath) async throws -> RevokedLinks {
-    try await change(path, nil) { share, _, _ in
+    try await change(path, nil) { share in
       RevokedLinks(count: try await client(of: share).revokeLinks(to: share))
     }
   }
@@ -283,7 +275,7 @@ struct HubSharing: Sendable {
   }
 
   func answer(_ path: ItemPath, _ answer: RequestAnswer) async throws {
-    try await change(path, .accessRequests) { share, _, _ in
+    try await change(path, .accessRequests) { share in
       do {
         try await client(of: share).answer(
           ShareAnswer(answer: answer.answer.wire, permission: answer.permission?.wire), to: answer.handle, of: share)
@@ -408,16 +400,22 @@ struct HubSharing: Sendable {
     try await shares.call { library, _ in try library.check(request, at: path) }
   }
 
-  /// Does something with the share that a path is in, and shows what came of it.
+  /// Does something with the share of a path, and shows what came of it.
+  ///
+  /// - Throws: `notPermitted` for what lies in a shared folder.
   @discardableResult
   private func change<Value>(
-    _ path: ItemPath, _ request: SharingRequest?, _ body: (WireID, String, Bool) async throws -> Value
+    _ path: ItemPath, _ request: SharingRequest?, _ body: (WireID) async throws -> Value
   ) async throws -> Value {
     try await asked {
       if let request { try await check(request, path) }
       let known = try await shares.call { library, _ in try library.hubShare(of: path) }
       guard case .share(let share, _, _, let top, let isItem) = known else { throw Self.notShared(path) }
-      let value = try await body(share, top, isItem)
+      guard isItem else {
+        guard case .leave = request else { throw Self.isPart(path, of: top) }
+        throw Self.isPart(path, of: top).advising("to leave all of that: sheaf leave \(top.shellWord)")
+      }
+      let value = try await body(share)
       try await shares.refresh()
       return value
     }

@@ -75,6 +75,37 @@ struct FolderRestoreTests {
     }
   }
 
+  /// What one person moved out of a folder that another one removed since is left alone, and the dry run says so. A
+  /// folder that they removed themselves comes back for it.
+  @Test(arguments: [true, false]) func whatHasNoFolderAnyMoreIsLeftAlone(_ isTheirs: Bool) throws {
+    try People.story { people in
+      let (alice, bob) = (try people.as(.alice) { $0 }, try people.as(.bob) { $0 })
+      let (team, seen) = ("Documents/w", "Shared/alice@example.com/w")
+      for folder in [team, "\(team)/a", "\(team)/b", "\(team)/b/c"] { try alice.mkdir(folder) }
+      for name in ["1", "2"] { try alice.save("\(team)/b/c/\(name)", name) }
+      try people.share(team, with: [(.bob, .readWrite)])
+      people.clock.advance(60)
+      let time = people.clock.now
+      people.clock.advance(60)
+      try bob.rename("\(seen)/b/c/1", "\(seen)/a/one")
+      try bob.unlink("\(seen)/b/c/2")
+      let (remover, place) = isTheirs ? (bob, seen) : (alice, team)
+      try remover.rmdir("\(place)/b/c")
+      try remover.rmdir("\(place)/b")
+      people.clock.advance(60)
+      let planned = words(try restore(people, .alice, team, time, by: .bob, dryRun: true))
+      let done = words(try restore(people, .alice, team, time, by: .bob))
+      #expect(planned == done)
+      if isTheirs {
+        #expect(done.contains("move \(team)/a/one \(team)/b/c/1") && done.count == 4, "\(done)")
+        #expect(try alice.read("\(team)/b/c/2") == "2")
+      } else {
+        #expect(done == ["leave \(team)/a/one", "leave \(team)/b/c/2"])
+        #expect(try alice.read("\(team)/a/one") == "1")
+      }
+    }
+  }
+
   /// What a restoration brought into a folder goes back out when that is undone, with the contents that it had, unless
   /// somebody saved it since.
   @Test func undoingGivesBackWhatGoesOut() throws {

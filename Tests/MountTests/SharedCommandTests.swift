@@ -69,6 +69,19 @@ import Testing
         done
         refused "Documents/plans: is shared by you; stop it with: sheaf unshare Documents/plans" "$SHEAF" leave "$plans/deep"
         refused "is not shared, so there is nothing to leave" "$SHEAF" leave "$ALICE/Documents"
+        # Nor is anything changed for it that would hold for the whole folder.
+        for below in "$plans/deep" "$plans/deep/a.md"; do
+          for words in "participant add $below bob@example.com --can view" "participant set $below bob@example.com --can view" \
+            "participant remove $below bob@example.com" "invite $below --one-time" "invite $below --revoke" \
+            "requests approve $below bob@example.com" "requests block $below bob@example.com" "unshare $below" \
+            "unshare $below --yes"
+          do refused "is shared as a part of Documents/plans; name that, or move it out" "$SHEAF" $words; done
+        done
+        same "$("$SHEAF" participants "$plans" | grep -c "bob@example.com.*edit")" 1
+        # What is advised means this library, wherever one stands.
+        advised=$(cd /; { "$SHEAF" leave "$plans" 2>&1 || true; } | sed 's/.*stop it with: //')
+        case $advised in "sheaf unshare Documents/plans --as alice@example.com --library "*) ;; *) echo "$advised"; exit 1 ;; esac
+        (cd /; refused "is shared with bob@example.com" "$SHEAF" ${advised#sheaf })
         same "$(cat "$entry/deep/a.md")" one
         "$SHEAF" leave "$entry"
         if ls "$entry"; then exit 1; fi

@@ -131,7 +131,8 @@ struct Restore: AsyncParsableCommand {
     }
     let moment = Format.time(restoration.time)
     guard !restoration.changes.isEmpty else {
-      return try StandardOutput.line("Nothing to do in \(name) as of \(moment).".escapingControls)
+      let left = restoration.steps.isEmpty ? "" : ": \(Self.summary(restoration))"
+      return try StandardOutput.line("Nothing to do in \(name) as of \(moment)\(left).".escapingControls)
     }
     let verb = dryRun ? "Would restore" : "Restored"
     try StandardOutput.line("\(verb) \(name) as of \(moment): \(Self.summary(restoration)).".escapingControls)

@@ -160,10 +160,9 @@ struct Unshare: AsyncParsableCommand {
     try await ItemTarget.with(path, library, changing: true) { target in
       let share = try await target.client.share(of: target.address)
       let people = (share?.participants ?? []).filter { $0.role != .owner && $0.acceptance != .removed }.map(\.handle)
-      // Who may not do it is told so, and not asked.
-      if !yes, !people.isEmpty,
-        try await target.client.status(of: target.address).can.contains(ShareOperation.unshare.rawValue)
-      {
+      let status = try await target.client.status(of: target.address)
+      // Who may not do it, or names a part of what is shared, is told so, and not asked.
+      if !yes, !people.isEmpty, status.path == share?.path, status.can.contains(ShareOperation.unshare.rawValue) {
         guard Question.canBeAsked else {
           throw SheafError(
             .invalid, subject: target.name,

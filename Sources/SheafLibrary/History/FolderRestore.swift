@@ -221,7 +221,7 @@ extension Library {
   ) throws -> FolderRestoration.Step? {
     guard let row = try read({ try $0.inode(item: item) }) else { return nil }
     guard let folder = try? self.folder(parent), folder.row.nlink > 0 else {
-      throw SheafError(.notFound, reason: "the folder that it was in is not there")
+      throw SheafError(.notFound, reason: Self.withoutFolder)
     }
     var target = name
     if let occupant = try entry(parent, name) {

@@ -62,6 +62,46 @@ struct FolderRestorePlan {
     case .leave: leftAlone.append(action)
     }
   }
+
+  /// Leaves items alone whose place would be in a folder that is not there and does not come back.
+  ///
+  /// - Parameters:
+  ///   - folder: the item of a folder, and whether it is there; nil where nothing is left of it.
+  ///   - left: what is said of an item that is left alone.
+  fileprivate mutating func leaveWithoutFolder(
+    _ folder: (Int64) throws -> (item: Int64, isPresent: Bool)?, as left: (Action) throws -> Action
+  ) throws {
+    let parents = Dictionary(placements.map { ($0.item, $0.place?.parent) }) { first, _ in first }
+    var known: [Int64: Bool] = [:]
+    /// Whether a folder is there, or comes back to one that will be.
+    func willBeThere(_ ino: Int64) throws -> Bool {
+      var (passed, next, answer): ([Int64], Int64?, Bool) = ([], ino, false)
+      while let ino = next {
+        if let before = known[ino] {
+          answer = before
+          break
+        }
+        guard !passed.contains(ino), let found = try folder(ino) else { break }
+        passed.append(ino)
+        if found.isPresent {
+          answer = true
+          break
+        }
+        next = parents[found.item] ?? nil
+      }
+      for ino in passed { known[ino] = answer }
+      return answer
+    }
+    var kept: [Action] = []
+    for action in placements {
+      if let parent = action.place?.parent, try !willBeThere(parent) {
+        leftAlone.append(try left(action))
+      } else {
+        kept.append(action)
+      }
+    }
+    placements = kept
+  }
 }
 
 /// What one person did in a span of time.
@@ -396,8 +436,19 @@ extension Library {
       }
     }
     addDeletions(of: doomed, below: top, present, to: &plan)
+    try plan.leaveWithoutFolder { folder in
+      guard let row = try locked({ try read { try $0.inode(folder) } }) else { return nil }
+      return row.item.map { ($0, row.nlink > 0) }
+    } as: { action in
+      let place = try locked { try presentItem(action.item).map { ($0.parent, $0.name) } } ?? action.place
+      return .leave(
+        item: action.item, parent: place?.0 ?? top, name: place?.1 ?? [], reason: Self.withoutFolder)
+    }
     return plan
   }
+
+  /// Why an item is left alone whose folder is gone.
+  static let withoutFolder = "the folder that it was in is not there"
 
   /// Adds what undoes a person's actions to an item that is there (rule 2).
   private func addActions(

@@ -257,7 +257,7 @@ extension Library {
   package func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink {
     try locked {
       let account = try account(path.account)
-      let (share, _) = try sharedItem(path)
+      let (share, _) = try sharedItem(at: path)
       try requireLocal(share)
       guard let inviter = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let wanted = permission ?? share.row.permission
@@ -324,7 +324,7 @@ extension Library {
   package func revokeOneTimeLinks(_ path: ItemPath) throws -> Int {
     try locked {
       let account = try account(path.account)
-      let (share, _) = try sharedItem(path)
+      let (share, _) = try sharedItem(at: path)
       try requireLocal(share)
       guard let participant = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let inviters = Self.allows(.managePeople, participant) ? Array(share.participants.keys) : [account.id]
@@ -377,7 +377,7 @@ extension Library {
     if answer.answer == .approve { try settleEventsInSteps(beforeApproving: answer.handle, to: path) }
     try locked {
       let account = try account(path.account)
-      var (share, inode) = try sharedItem(path)
+      var (share, inode) = try sharedItem(at: path)
       try requireLocal(share)
       try require(.answerRequests, in: share, account.id, path)
       let target = try ownAccount(answer.handle)

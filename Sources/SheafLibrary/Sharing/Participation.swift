@@ -48,7 +48,7 @@ extension Library {
     collectMapped(inShareOf: path, by: handle)
     try locked {
       let actor = try account(path.account)
-      var (share, inode) = try sharedItem(path)
+      var (share, inode) = try sharedItem(at: path)
       try requireLocal(share)
       // Nobody learns here which accounts there are, or who takes part.
       if handle != path.account { try require(.managePeople, in: share, actor.id, path) }
@@ -180,7 +180,7 @@ extension Library {
   ) throws -> Participant {
     try locked {
       let account = try account(path.account)
-      let (before, inode) = try sharedItem(path)
+      let (before, inode) = try sharedItem(at: path)
       try requireLocal(before)
       var share = before
       let participant = try body(&share, account.id, clock())
@@ -357,6 +357,20 @@ extension Library {
     guard let share = try share(of: resolve(path)), let inode = try sharedInode(share.row.item) else {
       throw SheafError(
         .notFound, subject: "\(path)", reason: "is not shared", advice: "share it with: sheaf share \(path.shellWord)")
+    }
+    return (share, inode)
+  }
+
+  /// The share whose item is at `path`.
+  ///
+  /// - Throws: `notFound` where nothing is shared there; `notPermitted` for what lies in a shared folder: who changes
+  ///   something for it would change that for the whole folder.
+  func sharedItem(at path: ItemPath) throws -> (share: ShareBook.Entry, inode: Inode) {
+    let (share, inode) = try sharedItem(path)
+    guard try resolve(path) === inode else {
+      let place = try mountPath(inode, for: account(path.account).id)
+      throw SheafError(
+        .notPermitted, subject: "\(path)", reason: "is shared as a part of \(place)", advice: "name that, or move it out")
     }
     return (share, inode)
   }

@@ -72,15 +72,9 @@ extension Library {
     collectMapped(inShareOf: path)
     try locked {
       let account = try account(path.account)
-      let (share, inode) = try sharedItem(path)
+      let (share, inode) = try sharedItem(at: path)
       try requireLocal(share)
       try require(.unshare, in: share, account.id, path)
-      guard try resolve(path) === inode else {
-        throw SheafError(
-          .notPermitted, subject: "\(path)",
-          reason: "is shared as a part of \(try mountPath(inode, for: account.id))",
-          advice: "unshare that, or move it out")
-      }
       try makeChange(.share) { try stop(share, inode, actor: account.id, $0) }
     }
   }

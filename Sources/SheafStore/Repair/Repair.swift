@@ -29,7 +29,7 @@ extension Store {
     guard !LibraryLock.isHeld(path: lockPath) else {
       throw SheafError(
         .busy, subject: path, reason: "is in use by process \(LibraryLock.owner(path: lockPath) ?? 0)",
-        advice: "unmount it first: sheaf unmount")
+        advice: "unmount it first; where it is mounted, says: sheaf status --library \(path.shellWord)")
     }
     try FormerLibrary.refuseForeignChanges(beside: path)
     try refuseAnything(at: destination, destinationLockPath)

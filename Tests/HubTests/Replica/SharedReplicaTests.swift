@@ -178,6 +178,26 @@ import Testing
     }
   }
 
+  /// Who changes something for a part of what is shared would change it for the whole.
+  @Test func nothingIsChangedForAPartOfAShare() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir team && echo x > team/a.md")
+      try people.join("team", can: "edit")
+      for words in [
+        ["participant", "remove", "Documents/team/a.md", Self.bob],
+        ["participant", "set", "Documents/team/a.md", Self.bob, "--can", "view"],
+        ["invite", "Documents/team/a.md", "--one-time"], ["invite", "Documents/team/a.md", "--revoke"],
+        ["requests", "block", "Documents/team/a.md", Self.bob], ["unshare", "Documents/team/a.md", "--yes"],
+      ] {
+        let refused = try people.alice.sheaf(words)
+        #expect(refused.status == 1 && refused.errorText.contains("is shared as a part of Documents/team"), "\(refused)")
+      }
+      let left = try people.bob.sheaf("leave", "Shared/\(HubPlace.handle)/team/a.md")
+      #expect(left.errorText.contains("to leave all of that: sheaf leave Shared/"), "\(left)")
+      #expect(try people.alice.succeed("participants", "Documents/team").text.contains(#/bob.*edit/#))
+    }
+  }
+
   @Test func bobDeclinesAndTakesBackByTheLink() throws {
     try withPeople { people in
       try people.alice.shell("mkdir plans asked")
