@@ -47,6 +47,12 @@ package enum SocketProbe {
     switch errno {
     case ENOENT, ECONNREFUSED, ENOTDIR: return false
     case EACCES, EPERM:
+      var status = stat()
+      guard lstat(path, &status) == 0 else {
+        // Nothing tells whether it is there.
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        throw SheafError(.accessDenied, subject: folder.printable, reason: "you may not look into it")
+      }
       throw SheafError(
         .accessDenied, subject: path.printable, reason: "belongs to another user", advice: "act as that user")
     case EAGAIN: throw SheafError(.unavailable, subject: path.printable, reason: "does not take connections")

@@ -103,4 +103,10 @@ import Testing
       }
     }
   }
+
+  @Test func whatIsRecoveredIsNamedByItsFolder() {
+    #expect(Recover.folder(of: ["Documents/f/a", "Documents/f/g/b"]) == "Documents/f")
+    #expect(Recover.folder(of: ["Documents/f/a", "Documents/fg/a"]) == "Documents")
+    #expect(Recover.folder(of: ["Documents/f/a"]) == "Documents/f")
+  }
 }

@@ -130,11 +130,14 @@ struct Invite: AsyncParsableCommand {
         return try StandardOutput.line(
           count == 0
             ? "Nothing changed: \(name) has no one-time link that you could revoke."
-            : "No one-time link to \(name) lets anybody in any more.")
+            : "Revoked \(count == 1 ? "1 one-time link" : "\(count) one-time links"): none to \(name) lets anybody in any more.")
       }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }
       try StandardOutput.line(link.url.escapingControls)
+      // The link alone is what scripts read.
+      StandardError.write(
+        "One person who has it can join until \(Format.time(link.expires)), and \(link.permission.word).\n")
     }
   }
 }

@@ -36,13 +36,28 @@ struct Recover: AsyncParsableCommand {
     if output.json { return try JSON.write(paths) }
     let first = paths.first ?? ""
     let isTree = paths.dropFirst().allSatisfy { $0.hasPrefix(first + "/") }
-    let (more, rest) = (paths.count - 1, isTree ? "item" : "other item")
-    let words = more < 1 ? "" : isTree ? " with \(Format.count(more, rest)) in it" : " and \(Format.count(more, rest))"
-    try StandardOutput.line("Recovered \(first.escapingControls)\(words).")
+    let words =
+      if isTree {
+        first + (paths.count < 2 ? "" : " with \(Format.count(paths.count - 1, "item")) in it")
+      } else {
+        "\(Format.count(paths.count, "item")) in \(Self.folder(of: paths))"
+      }
+    try StandardOutput.line("Recovered \(words).".escapingControls)
     if left > 0 {
       let (verb, place) = (left == 1 ? "is" : "are", path.bytes.shellWord)
       let items = Format.count(left, "more item")
       try StandardOutput.line("\(items) \(verb) in the trash there; see: sheaf deleted \(place)")
     }
+  }
+
+  /// The folder that all of some paths lie in.
+  static func folder(of paths: [String]) -> String {
+    let parts = paths.map { $0.split(separator: "/").dropLast() }
+    guard let first = parts.first else { return "" }
+    var common = first
+    for other in parts.dropFirst() {
+      common = common.prefix(zip(common, other).prefix { $0 == $1 }.count)
+    }
+    return common.joined(separator: "/")
   }
 }

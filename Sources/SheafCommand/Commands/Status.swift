@@ -189,8 +189,8 @@ struct Status: AsyncParsableCommand {
     ]
     // Whatever the account may do, a plain file has no versions, and no events, which comments are.
     let impossible: [ShareOperation] = status.ignored && status.kind != "folder" ? [.comment, .restore] : []
-    return words.filter { status.can.contains($0.0.rawValue) && !impossible.contains($0.0) }.map(\.1)
-      .joined(separator: ", ")
+    return Format.list(
+      words.filter { status.can.contains($0.0.rawValue) && !impossible.contains($0.0) }.map(\.1))
   }
 }
 

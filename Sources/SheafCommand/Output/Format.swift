@@ -51,7 +51,7 @@ enum Format {
   }
 
   /// `a`, `a and b`, `a, b and c`.
-  private static func list(_ words: [String]) -> String {
+  static func list(_ words: [String]) -> String {
     guard let last = words.last, words.count > 1 else { return words.first ?? "" }
     return words.dropLast().joined(separator: ", ") + " and " + last
   }
