@@ -6,7 +6,8 @@ import SheafModel
 enum AdvisedCommand {
   /// Commands that act on a library and take `--library` and `--as`.
   private static let commands: Set = [
-    "accept", "account", "invite", "leave", "participant", "purge", "recover", "requests", "share", "transfer", "unshare",
+    "accept", "account", "invite", "leave", "participant", "purge", "recover", "requests", "share", "transfer",
+    "unshare",
     "versions",
   ]
 

@@ -130,7 +130,8 @@ struct Invite: AsyncParsableCommand {
         return try StandardOutput.line(
           count == 0
             ? "Nothing changed: \(name) has no one-time link that you could revoke."
-            : "Revoked \(count == 1 ? "1 one-time link" : "\(count) one-time links"): none to \(name) lets anybody in any more.")
+            : "Revoked \(count == 1 ? "1 one-time link" : "\(count) one-time links"): none to \(name) lets anybody in any more."
+        )
       }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }

@@ -80,7 +80,9 @@ struct ShareCommand: AsyncParsableCommand {
   private func furtherSettings(of share: Share) -> [String] {
     var sentences: [String] = []
     if newLink { sentences.append("The link before it is dead.") }
-    if let can, people.isEmpty { sentences.append("Those invited from now on can \(can.rawValue); others stay as they are.") }
+    if let can, people.isEmpty {
+      sentences.append("Those invited from now on can \(can.rawValue); others stay as they are.")
+    }
     if title != nil { sentences.append("It is called \"\(share.title)\".") }
     if allowInvites != nil { sentences.append("Participants \(share.allowInvites ? "can" : "cannot") invite others.") }
     if allowRequests != nil {

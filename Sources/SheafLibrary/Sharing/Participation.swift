@@ -370,7 +370,8 @@ extension Library {
     guard try resolve(path) === inode else {
       let place = try mountPath(inode, for: account(path.account).id)
       throw SheafError(
-        .notPermitted, subject: "\(path)", reason: "is shared as a part of \(place)", advice: "name that, or move it out")
+        .notPermitted, subject: "\(path)", reason: "is shared as a part of \(place)",
+        advice: "name that, or move it out")
     }
     return (share, inode)
   }

@@ -190,7 +190,8 @@ import Testing
         ["requests", "block", "Documents/team/a.md", Self.bob], ["unshare", "Documents/team/a.md", "--yes"],
       ] {
         let refused = try people.alice.sheaf(words)
-        #expect(refused.status == 1 && refused.errorText.contains("is shared as a part of Documents/team"), "\(refused)")
+        #expect(
+          refused.status == 1 && refused.errorText.contains("is shared as a part of Documents/team"), "\(refused)")
       }
       let left = try people.bob.sheaf("leave", "Shared/\(HubPlace.handle)/team/a.md")
       #expect(left.errorText.contains("to leave all of that: sheaf leave Shared/"), "\(left)")
