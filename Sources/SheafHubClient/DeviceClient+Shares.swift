@@ -168,7 +168,7 @@ extension DeviceClient {
       "/v1/shares/\(share)/feed?limit=\(limit)" + (token.map { "&token=\($0)" } ?? ""))
     try checkToken(page.token)
     let isSound = page.changes.allSatisfy { change in
-      change.number >= 0
+      HubNumbers.range.contains(change.number)
         && (change.change == .left
           ? change.state == nil : change.state.map { $0.isSound && $0.item == change.item } ?? false)
         && change.deleted.map {

@@ -146,7 +146,7 @@ extension DeviceClient {
 extension SendAnswer {
   /// Whether it answers these groups: each send once, groups as a whole, and chunks that they name.
   package func isSound(for groups: [[Send]]) -> Bool {
-    guard number >= 0, verdicts.count + later.count == groups.reduce(0, { $0 + $1.count }) else { return false }
+    guard HubNumbers.range.contains(number), verdicts.count + later.count == groups.reduce(0, { $0 + $1.count }) else { return false }
     let (decided, deferred) = (Set(verdicts.map(\.serial)), Dictionary(grouping: later, by: \.serial))
     guard decided.count == verdicts.count, deferred.count == later.count, verdicts.allSatisfy(\.isSound) else {
       return false
@@ -165,8 +165,8 @@ extension SendAnswer {
 extension Verdict {
   fileprivate var isSound: Bool {
     let isPlaced = places?.isEmpty != true && places?.contains(where: \.isReserved) != true
-    return number ?? 0 >= 0 && versionNumber ?? 0 >= 0 && item != .root && version != .root && isPlaced
-      && (outcome == .refused) == (reason != nil)
+    let areNumbers = [number, versionNumber].allSatisfy { $0.map(HubNumbers.range.contains) ?? true }
+    return areNumbers && item != .root && version != .root && isPlaced && (outcome == .refused) == (reason != nil)
   }
 }
 

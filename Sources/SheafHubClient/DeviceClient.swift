@@ -173,6 +173,7 @@ package final class DeviceClient: Sendable {
     try checkToken(page.token)
     guard page.items.count <= limit, page.items.allSatisfy(\.isSound),
       zip(page.items, page.items.dropFirst()).allSatisfy({ $0.number < $1.number }),
+      !page.hasMore || !page.items.isEmpty,
       page.retentions?.utf8.count ?? 0 <= WireLimits.retentionMark
     else { throw nonsense("gives out a page of a feed that is none") }
     return page

@@ -18,12 +18,23 @@ extension RetentionList: LongAnswer {}
 
 extension ItemState {
   /// Whether it is what a hub can know of an item. Whoever notes it need not read its handles before it is shown.
-  package var isSound: Bool { number >= 0 && madeBy.isHandle && placedBy.isHandle && version?.isSound != false }
+  package var isSound: Bool {
+    HubNumbers.range.contains(number) && [purges, labels].allSatisfy { $0.map(HubNumbers.range.contains) ?? true }
+      && madeBy.isHandle && placedBy.isHandle && version?.isSound != false
+  }
+}
+
+/// The numbers that hubs give: what is done with them cannot overflow.
+enum HubNumbers {
+  /// What JSON has exactly, too (RFC 8259, 6).
+  static let range: ClosedRange<Int64> = 0...1 << 53
 }
 
 extension ItemVersion {
   /// Whether it is what a hub can know of a version.
-  package var isSound: Bool { (0...WireLimits.documentBytes).contains(size) && author.isHandle }
+  package var isSound: Bool {
+    HubNumbers.range.contains(number) && (0...WireLimits.documentBytes).contains(size) && author.isHandle
+  }
 }
 
 extension String? {
@@ -36,7 +47,9 @@ extension LogPage<Event> {
   /// of other programs.
   package func isSound(after number: Int64, limit: Int) -> Bool {
     func isID(_ text: String) -> Bool { WireID(text)?.description == text }
-    guard events.count <= limit, next >= 0, last >= 0, next >= number || events.isEmpty else { return false }
+    guard events.count <= limit, HubNumbers.range.contains(next), HubNumbers.range.contains(last),
+      next >= number || events.isEmpty
+    else { return false }
     var number = number
     for event in events {
       guard event.sequence > number, isID(event.id), isID(event.subject), event.source.hasPrefix("sheaf://"),

@@ -85,8 +85,8 @@ struct ReplicaDraft {
 
   /// The id that an item has now.
   mutating func resolve(_ id: WireID) throws -> WireID {
-    var current = id
-    while let next = try alias(current) { current = next }
+    var (current, seen) = (id, Set([id]))
+    while let next = try alias(current), seen.insert(next).inserted { current = next }
     return current
   }
 

@@ -67,6 +67,7 @@ struct Settlement {
   /// What was saved here is a document of its own, beside the one that another device saved.
   private mutating func putBeside(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
     guard let sent = send.version else { return }
+    guard try isOther(verdict.item, than: id, of: .document) else { return try refuse(id, send, .invalid) }
     let base = try draft.base(id)
     if var base, let places = send.places {
       base.places = try current(places)
@@ -104,9 +105,17 @@ struct Settlement {
     }
   }
 
+  /// Whether an id can be that of another item of a kind, as far as this machine knows of it. A hub that says otherwise
+  /// has not done what was sent.
+  private mutating func isOther(_ other: WireID, than id: WireID, of kind: ItemKind) throws -> Bool {
+    guard other != id, other != .root else { return false }
+    return try [draft.local(other)?.kind, draft.base(other)?.kind].allSatisfy { $0 == nil || $0 == kind }
+  }
+
   /// It is one with an item that had the name at the hub.
   private mutating func join(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
     let other = verdict.item
+    guard try isOther(other, than: id, of: send.kind) else { return try refuse(id, send, .invalid) }
     try draft.addAlias(id, of: other)
     var versions: [WireID: WireID] = [:]
     if let mine = send.version?.id, let theirs = verdict.version { versions[mine] = theirs }

@@ -496,6 +496,7 @@ final class ReplicaEngine: Sendable {
         let deleted = page.changes.compactMap(\.deleted)
         try await call { library, _ in try library.noteDeleted(deleted, in: share) }
         left.formUnion(page.changes.filter { $0.change == .left && $0.deleted == nil }.map(\.item))
+        try checkCount(left.count)
         guard page.hasMore else { return left }
         token = page.token
       }
@@ -523,6 +524,7 @@ final class ReplicaEngine: Sendable {
     while true {
       let page = try await client.feed(after: token, limit: WireLimits.rowsPerPage)
       states += page.items
+      try checkCount(states.count)
       token = page.token
       noteRetentions(page)
       guard page.hasMore else { break }
@@ -530,6 +532,19 @@ final class ReplicaEngine: Sendable {
     let (all, last) = (states, token ?? "")
     try await call { try $0.noteAll(all, token: last, of: $1) }
     become(.connected, nil)
+  }
+
+  /// Items that are held in memory while everything is read anew.
+  private static let rereadItems = 2_000_000
+
+  /// Bounds what a hub can make this process remember.
+  ///
+  /// - Throws: `tooLarge`.
+  private func checkCount(_ items: Int) throws(SheafError) {
+    guard items > Self.rereadItems else { return }
+    throw SheafError(
+      .tooLarge, subject: hub, reason: "tells of more than \(Self.rereadItems) items, which are too many to be read anew",
+      advice: "connect a new library to it")
   }
 
   /// Reads everything that the hub has for the first time. There may be very much.
@@ -565,6 +580,7 @@ final class ReplicaEngine: Sendable {
           states.append(state)
           if state.kind == .folder { folders.append(state.item) }
         }
+        try checkCount(states.count)
       } catch let failure as HubFailure where failure.kind == .refused(.notFound) && folder != top.item {
         // It left meanwhile, and the feed says so.
       }

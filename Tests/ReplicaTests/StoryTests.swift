@@ -69,6 +69,38 @@ import Testing
     }
   }
 
+  /// A hub may answer that a new document became itself, or is beside a folder or the account's own one. Nothing here
+  /// becomes what it is not, and it is sent again.
+  @Test(arguments: [Verdict.Outcome.joined, .beside, .done], ["itself", "a folder", "a document twice"])
+  func aVerdictThatCannotBeHarmsNothing(_ outcome: Verdict.Outcome, _ answer: String) throws {
+    var story = Story()
+    let folder = story.make(.folder, "folder", at: \.laptop)
+    let other = story.make(.document, "other", "other text", at: \.laptop)
+    try story.sync()
+    let document = story.make(.document, "new", "new text", at: \.laptop)
+    for _ in 0..<(answer == "a document twice" ? 2 : 1) {
+      while story.laptop.outbox.isEmpty {
+        guard try story.laptop.step(&story.hub, losesAnswer: false) else { break }
+      }
+      guard let send = story.laptop.outbox.first?.first else { break }
+      let item = ["itself": send.item, "a folder": folder, "a document twice": other][answer]
+      try story.laptop.settle(
+        [
+          Verdict(
+            serial: send.serial, outcome: outcome, item: try #require(item), number: 9,
+            version: outcome == .beside ? nil : send.version?.id)
+        ], story.hub)
+      #expect(story.laptop.tree.items[folder]?.kind == .folder)
+    }
+    if answer != "a document twice" {
+      #expect(story.text("new", at: \.laptop) == "new text")
+      #expect(story.text("other", at: \.laptop) == "other text")
+    }
+    // It comes to an end, whatever is left of it.
+    for _ in 0..<20 { guard try story.laptop.step(&story.hub, losesAnswer: false) else { break } }
+    #expect(story.laptop.tree.items.values.contains { $0.item == document || $0.item == other })
+  }
+
   @Test func whatIsMadeOnATrainIsOnTheOtherMachineLater() throws {
     var story = Story()
     let plans = story.make(.folder, "plans", at: \.laptop)

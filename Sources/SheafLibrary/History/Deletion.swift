@@ -76,6 +76,7 @@ extension Library {
       if item.isQuiet, try !isIgnored(parent, name, isFolder: isFolder) && !isQuietName(name, in: parent, change) {
         // By a name of its own it is a document, as if it had been renamed.
         item.isQuiet = false
+        try insertFirstVersion(of: &item, self.inode(row.ino), change)
         try change.rows.update(item)
       }
       if !item.isQuiet { try makeKnown(parent, change) }

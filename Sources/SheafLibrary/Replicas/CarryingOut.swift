@@ -733,9 +733,11 @@ extension Library {
     let names = try locked { () -> [(folder: Int64, name: [UInt8])] in
       var tree = try ReplicaTree(self, connected(account))
       guard id != .root, let inode = try tree.inode(id) else { return [] }
-      // What is ignored would be gone for good, and nobody elsewhere knew of it: its folder stays, too.
+      // What is ignored would be gone for good, and nobody elsewhere knew of it: its folder stays, too. The rule may be
+      // gone already, with that folder.
       if try self.item(of: inode).map({ $0.isQuiet && $0.lastVersion == 0 }) ?? true,
-        try isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
+        try !FileRole.looksPassing(inode.row.name)
+          || isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
       {
         throw SheafError(.notEmpty)
       }
@@ -757,6 +759,7 @@ extension Library {
   }
 
   private func destroy(_ id: WireID, _ account: Int64) throws {
+    try keepUnsentTrash(of: id, account)
     try delete(id, account)
     guard
       let handle = try locked({ () -> AccountHandle? in
@@ -764,6 +767,47 @@ extension Library {
       })
     else { return }
     try purge(path(ofItem: id.description, for: handle, isExact: true), version: nil)
+  }
+
+  /// Keeps what was deleted from a folder, or from one that was deleted in it, and what the hub never had: nobody who
+  /// destroys the folder, or gives it away, knows of that. From now on it was deleted from the folder around.
+  private func keepUnsentTrash(of id: WireID, _ account: Int64) throws {
+    let folders = try locked { try replicaInode(id, of: account).flatMap { $0.isFolder ? [$0.ino] : nil } ?? [] }
+    var (waiting, seen) = (folders, Set(folders))
+    while let folder = waiting.popLast() {
+      try locked {
+        guard let top = try replicaInode(id, of: account) else { return }
+        let place = top.row.nlink > 0 ? top.row.parent : try read { try $0.deleted(top.ino) }?.parent ?? 0
+        // Where others see the trash, they may not see this.
+        let isOwn = try (try? self.folder(place)).map { try $0.row.nlink > 0 && share(ofFolder: $0.ino) == nil } ?? false
+        let target = isOwn ? place : try documents(ofConnected: account)
+        for row in try read({ try $0.deleted(from: folder) }) {
+          let inode = try inode(row.ino)
+          guard try isUnknownToHub(inode, account) else {
+            if inode.isFolder, seen.insert(row.ino).inserted { waiting.append(row.ino) }
+            continue
+          }
+          try makeChange(.replica) { change in
+            var moved = inode.row
+            moved.parent = target
+            try change.rows.removeDeleted(row.ino)
+            try change.rows.insert(
+              DeletedRow(ino: row.ino, parent: target, name: row.name, time: row.time, actor: row.actor))
+            try change.rows.update(moved)
+            change.whenRecorded { inode.row = moved }
+          }
+        }
+      }
+    }
+  }
+
+  /// Whether a hub never had a deleted item, which is no ignored or temporary one.
+  private func isUnknownToHub(_ inode: Inode, _ account: Int64) throws -> Bool {
+    guard let item = try item(of: inode), !item.isQuiet else { return false }
+    return try read { rows in
+      try rows.replicaItem(of: account, item.uuid.bytes).base == nil
+        && !rows.replicaVersions(of: item.id).contains(where: \.isSent)
+    }
   }
 
   /// Destroys the versions of a document that the hub had, unless one is the current one.

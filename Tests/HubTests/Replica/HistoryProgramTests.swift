@@ -330,6 +330,29 @@ import Testing
     }
   }
 
+  /// A folder with rules of its own goes on one machine: what they ignore on the other one stays there, though the rules
+  /// go first.
+  @Test(arguments: [true, false]) func whatItsOwnRulesIgnoreStays(_ isInSteps: Bool) throws {
+    try withMachines { laptop, desktop, connect in
+      try laptop.shell("mkdir -p own/build; printf '*.log\\nbuild/\\n' >own/.sheafignore; echo t >own/t.txt")
+      try connect()
+      try laptop.shell("echo precious >own/a.log; echo o >own/build/x.o")
+      try settle([laptop, desktop])
+      if isInSteps {
+        try desktop.shell("rm own/.sheafignore")
+        try settle([laptop, desktop])
+      }
+      try desktop.shell("rm -r own")
+      try settle([laptop, desktop])
+      try eventually("the rest is gone", within: .seconds(60)) {
+        try files(laptop).sorted() == ["own/a.log", "own/build/x.o"]
+      }
+      #expect(try laptop.shell("cat own/a.log own/build/x.o") == "precious\no")
+      try settle([laptop, desktop])
+      #expect(try files(desktop) == [])
+    }
+  }
+
   /// A document in an ignored folder is on all machines, and what is ignored stays where it is, on each under its name.
   @Test func documentsInIgnoredFoldersTravel() throws {
     try withMachines { laptop, desktop, connect in

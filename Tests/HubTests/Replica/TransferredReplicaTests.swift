@@ -12,6 +12,31 @@ extension SharedReplicaTests {
     return String(id.0)
   }
 
+  /// What alice deleted before the hub had it is in her trash alone, and stays there when she gives the folder away.
+  @Test func whatTheHubNeverHadStaysInTheTrash() throws {
+    try withPeople { people in
+      try people.alice.shell("mkdir -p plans/sub && echo keep > plans/keep && echo x > plans/sub/x")
+      try people.alice.wait()
+      try people.alice.shell("echo 'only here' > plans/g && echo 'here, too' > plans/sub/h && rm plans/g plans/sub/h")
+      try people.alice.shell("rm -r plans/sub")
+      try people.alice.wait()
+      try people.settle()
+      let id = try Self.offer(people, "plans")
+      #expect(try people.bob.succeed("accept", id).text == "Documents/plans")
+      try people.settle()
+      try eventually("the folder is gone", within: .seconds(60)) {
+        try people.alice.shell("ls -A") == ""
+      }
+      #expect(try people.alice.shell("ls -R .deleted; cat .deleted/g .deleted/h || true") == "only here\nhere, too")
+      try people.alice.succeed("recover", "Documents/g")
+      try people.alice.wait()
+      #expect(try people.alice.shell("cat g") == "only here")
+      #expect(try people.bob.shell("find . .deleted -name g -o -name h") == "")
+      #expect(try people.place.hub.succeed("check").contains("Nothing is wrong"))
+      for machine in [people.alice, people.bob] { #expect(try machine.library.check() == [], "\(machine.name)") }
+    }
+  }
+
   @Test func whatAliceGivesAwayBobHasWithItsHistory() throws {
     try withPeople { people in
       try people.alice.shell(
