@@ -146,7 +146,9 @@ extension DeviceClient {
 extension SendAnswer {
   /// Whether it answers these groups: each send once, groups as a whole, and chunks that they name.
   package func isSound(for groups: [[Send]]) -> Bool {
-    guard HubNumbers.range.contains(number), verdicts.count + later.count == groups.reduce(0, { $0 + $1.count }) else { return false }
+    guard HubNumbers.range.contains(number), verdicts.count + later.count == groups.reduce(0, { $0 + $1.count }) else {
+      return false
+    }
     let (decided, deferred) = (Set(verdicts.map(\.serial)), Dictionary(grouping: later, by: \.serial))
     guard decided.count == verdicts.count, deferred.count == later.count, verdicts.allSatisfy(\.isSound) else {
       return false

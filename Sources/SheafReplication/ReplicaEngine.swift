@@ -543,7 +543,8 @@ final class ReplicaEngine: Sendable {
   private func checkCount(_ items: Int) throws(SheafError) {
     guard items > Self.rereadItems else { return }
     throw SheafError(
-      .tooLarge, subject: hub, reason: "tells of more than \(Self.rereadItems) items, which are too many to be read anew",
+      .tooLarge, subject: hub,
+      reason: "tells of more than \(Self.rereadItems) items, which are too many to be read anew",
       advice: "connect a new library to it")
   }
 

@@ -769,8 +769,8 @@ extension Library {
     try purge(path(ofItem: id.description, for: handle, isExact: true), version: nil)
   }
 
-  /// Keeps what was deleted from a folder, or from one that was deleted in it, and what the hub never had: nobody who
-  /// destroys the folder, or gives it away, knows of that. From now on it was deleted from the folder around.
+  /// Keeps documents that were deleted from a folder, or from one that was deleted in it, and that the hub never had:
+  /// nobody who destroys the folder, or gives it away, knows of them. From now on they were deleted from the folder around.
   private func keepUnsentTrash(of id: WireID, _ account: Int64) throws {
     let folders = try locked { try replicaInode(id, of: account).flatMap { $0.isFolder ? [$0.ino] : nil } ?? [] }
     var (waiting, seen) = (folders, Set(folders))
@@ -779,14 +779,17 @@ extension Library {
         guard let top = try replicaInode(id, of: account) else { return }
         let place = top.row.nlink > 0 ? top.row.parent : try read { try $0.deleted(top.ino) }?.parent ?? 0
         // Where others see the trash, they may not see this.
-        let isOwn = try (try? self.folder(place)).map { try $0.row.nlink > 0 && share(ofFolder: $0.ino) == nil } ?? false
+        let isOwn =
+          try (try? self.folder(place)).map { try $0.row.nlink > 0 && share(ofFolder: $0.ino) == nil } ?? false
         let target = isOwn ? place : try documents(ofConnected: account)
         for row in try read({ try $0.deleted(from: folder) }) {
           let inode = try inode(row.ino)
-          guard try isUnknownToHub(inode, account) else {
-            if inode.isFolder, seen.insert(row.ino).inserted { waiting.append(row.ino) }
+          if inode.isFolder {
+            // Once it is deleted nothing tells whether the hub had it, and it holds nothing by itself.
+            if seen.insert(row.ino).inserted { waiting.append(row.ino) }
             continue
           }
+          guard try isUnknownToHub(inode, account) else { continue }
           try makeChange(.replica) { change in
             var moved = inode.row
             moved.parent = target
