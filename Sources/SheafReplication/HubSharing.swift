@@ -336,7 +336,14 @@ struct HubSharing: Sendable {
 
   func accept(_ url: String) async throws -> AcceptResult {
     try await askedOfLink {
-      let asker = try await asker(try await client.inbox().entries.first { $0.offer?.url == url })
+      let entry = try await client.inbox().entries.first { $0.offer?.url == url }
+      if let share = entry?.share, try await shares.call({ library, number in try library.isLeaving(share, number) }) {
+        // The hub would take it for nothing new, and hear of the leaving after that.
+        throw SheafError(
+          .accessDenied, subject: "the link", reason: "you have just left what it is for",
+          advice: "have its owner invite you again")
+      }
+      let asker = try await asker(entry)
       let offer = try await asker.offer(url)
       let answer = try await asker.accept(url)
       let owner = try? AccountHandle(offer.owner)

@@ -77,6 +77,8 @@ extension Library {
     if draft.session == nil {
       let base = try base(of: inode, changedThrough: handle, basis, by: caller)
       try endVersion(base, ofOthersThan: draft, inode)
+      // It begins with the current contents, whichever version the program knew. If they are saved again, they stay.
+      try endVersion(try item(of: inode)?.version, ofOthersThan: draft, inode)
       draft.session = EditingSession(
         author: draft.account, base: base,
         baseContent: inode.row.content ?? .empty, began: time, cause: .save)
@@ -301,9 +303,12 @@ extension Library {
     }
     let isFirst = item.version == 0
     let isOnTop = isFirst || session.base == item.version
-    guard isFirst || version.content != session.baseContent,
-      isOnTop || !isSame(version.content, inode.row.content ?? .empty)
-    else { return (nil, true, item) }
+    guard isFirst || version.content != session.baseContent else { return (nil, true, item) }
+    if !isOnTop, isSame(version.content, inode.row.content ?? .empty) {
+      // They are what another account saved, whose session must not renew that version any more.
+      try endOthers(than: draft, of: inode, change)
+      return (nil, true, item)
+    }
     try change.rows.insert(version)
     // A save on top of the current version has seen everything; any other save is told which version it ignored.
     item.conflict = isOnTop ? nil : item.version

@@ -119,6 +119,11 @@ extension Library: SharedReplicaInterface {
     try locked { try read { try $0.leavesReplicaShare(account) } }
   }
 
+  /// Whether the account left the share here, of which its hub does not know yet.
+  package func isLeaving(_ share: WireID, _ account: Int64) throws -> Bool {
+    try locked { try isLeaving(account, share) }
+  }
+
   /// What is to be done about the account's shares. The accounts that stand for shares of others are made.
   package func shareDuties(of account: Int64) throws -> ShareDuties {
     try locked {

@@ -178,6 +178,22 @@ import Testing
     }
   }
 
+  /// Who leaves by `rm` and takes the link again, before the hub has heard of the leaving, is not told that they joined.
+  @Test func whoHasJustLeftIsNotToldThatTheyJoined() throws {
+    try withPeople { people in
+      try people.alice.shell("echo x > one.txt")
+      try people.join("one.txt", can: "edit")
+      try Command.shell("rm '\(people.shared("one.txt"))'").succeed()
+      let again = try people.bob.sheaf("accept", try people.url("one.txt"))
+      #expect(again.status == 1 && again.errorText.contains("you have just left what it is for"), "\(again)")
+      try eventually("the hub has heard of it", within: .seconds(60)) {
+        try !people.alice.succeed("participants", "Documents/one.txt").text.contains(Self.bob)
+      }
+      let refused = try people.bob.sheaf("accept", try people.url("one.txt"))
+      #expect(refused.status == 1, "\(refused)")
+    }
+  }
+
   /// Who changes something for a part of what is shared would change it for the whole.
   @Test func nothingIsChangedForAPartOfAShare() throws {
     try withPeople { people in

@@ -2,6 +2,33 @@
 enum KnownPrograms {
   static let all: [(name: String, text: String)] = [
     (
+      "two people save the same, and one of them goes on",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      bob.2 open 1 team/doc rw
+      alice.0 writeKnown 0
+      bob.2 wait 16
+      bob.2 rewrite 1
+      alice.0 truncate 0
+      """
+    ),
+    (
+      "a file that somebody writes again as it is takes a document's place before they close it",
+      """
+      alice.1 save doc
+      alice.1 wait 16
+      alice.0 save u
+      alice.3 open 0 u rw
+      alice.3 rewrite 0
+      alice.3 rename u doc
+      alice.1 save doc
+      alice.3 close 0
+      """
+    ),
+    (
       "a save by rename while its program has the document open, too",
       """
       alice.0 open 0 doc creat

@@ -37,7 +37,7 @@ struct ProgramGenerator {
     (.close, 16), (.save, 18), (.rename, 26), (.exchange, 4), (.link, 3), (.unlink, 8), (.mkdir, 4), (.rmdir, 2),
     (.recover, 6), (.share, 2), (.unshare, 1), (.invite, 3), (.remove, 1), (.leave, 1), (.label, 2), (.restore, 2),
     (.resolve, 1), (.purge, 2), (.purgeVersion, 2), (.look, 3), (.upkeep, 4), (.wait, 5), (.restart, 1), (.crash, 1),
-    (.mapped, 3), (.peek, 3), (.compact, 1), (.takeOut, 4), (.goBack, 3), (.empty, 1), (.give, 2),
+    (.mapped, 3), (.rewrite, 3), (.peek, 3), (.compact, 1), (.takeOut, 4), (.goBack, 3), (.empty, 1), (.give, 2),
   ]
 
   /// Without these nothing happens.
@@ -88,7 +88,7 @@ struct ProgramGenerator {
       let slot = (0..<3).first { !scene.slots.contains($0) } ?? 0
       let how = pick(["r", "rw", "rw", "creat", "creat", "trunc"])
       return .init(actor, verb, ["\(slot)", chance(3, of: 4) ? document(scene) : newPath(scene), how])
-    case .write, .append, .writeKnown, .mapped, .read, .truncate, .fsync, .flush, .close:
+    case .write, .append, .writeKnown, .rewrite, .mapped, .read, .truncate, .fsync, .flush, .close:
       return .init(actor, verb, ["\(scene.slots.isEmpty ? 0 : pick(scene.slots))"])
     case .save: return .init(actor, verb, [chance(1, of: 3) ? document(scene) : newPath(scene)])
     case .rename, .exchange:

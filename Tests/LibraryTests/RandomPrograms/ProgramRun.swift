@@ -219,7 +219,8 @@ final class ProgramRun {
   private func act(_ step: ProgramStep) throws {
     let (actor, path) = (step.actor, step.first)
     switch step.verb {
-    case .open, .write, .append, .writeKnown, .mapped, .read, .truncate, .fsync, .flush, .close: try actOnSlot(step)
+    case .open, .write, .append, .writeKnown, .rewrite, .mapped, .read, .truncate, .fsync, .flush, .close:
+      try actOnSlot(step)
     case .save:
       let slot = try open(path, O_WRONLY | O_CREAT | O_TRUNC, actor)
       defer { close(slot) }
@@ -284,6 +285,9 @@ final class ProgramRun {
     case .write: try write(slot, at: 0)
     case .append: try write(slot, at: 0, appends: true)
     case .writeKnown: try write(slot, at: slot.known)
+    case .rewrite:
+      guard let contents = world.contents(slot.handle), !contents.isEmpty else { return }
+      try write(contents, slot, at: 0)
     case .mapped:
       // The kernel reads a page before a program changes it.
       saves.read(try world.read(slot), slot, world, before)
@@ -334,8 +338,13 @@ final class ProgramRun {
   private func write(
     _ slot: ProgramWorld.OpenSlot, at offset: Int64, appends: Bool = false, isWriteBack: Bool = false
   ) throws {
+    try write(world.freshText(), slot, at: offset, appends: appends, isWriteBack: isWriteBack)
+  }
+
+  private func write(
+    _ text: String, _ slot: ProgramWorld.OpenSlot, at offset: Int64, appends: Bool = false, isWriteBack: Bool = false
+  ) throws {
     guard slot.mayWrite else { return }
-    let text = world.freshText()
     let former = world.contents(slot.handle) ?? ""
     try world.write(text, slot, at: offset, appends: appends, isWriteBack: isWriteBack)
     guard let contents = world.contents(slot.handle), contents.contains(text) else {

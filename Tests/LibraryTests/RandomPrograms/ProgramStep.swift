@@ -5,6 +5,8 @@ struct ProgramStep: Hashable, CustomStringConvertible, Sendable {
   enum Verb: String, CaseIterable, Sendable {
     /// `open SLOT PATH r|rw|creat|trunc`; the other actions on an open file name its slot.
     case open, write, append, writeKnown, read, truncate, fsync, flush, close
+    /// Writes to an open file what it holds already.
+    case rewrite
     /// The kernel writes back what a mapping of an open file changed.
     case mapped
     /// Opens with O_TRUNC, writes and closes.
