@@ -186,7 +186,10 @@ struct PackingTests {
       for _ in 0..<20 { try fixture.save(name, text.edit(&random)) }
       if name == "a" {
         _ = try fixture.library.compact { _ in }
-        let queue = try DatabaseQueue(path: fixture.path)
+        var configuration = Configuration()
+        // The library may be about to commit.
+        configuration.busyMode = .timeout(10)
+        let queue = try DatabaseQueue(path: fixture.path, configuration: configuration)
         try queue.write { try $0.execute(sql: "UPDATE packs SET id = ?", arguments: [Int64.max]) }
         try queue.close()
       }

@@ -257,11 +257,12 @@ extension Library {
   package func inviteOnce(_ path: ItemPath, permission: SharePermission?) throws -> OneTimeLink {
     try locked {
       let account = try account(path.account)
-      let (share, _) = try sharedItem(at: path)
+      let (share, inode) = try sharedItem(path)
       try requireLocal(share)
       guard let inviter = share.member(account.id) else { throw Self.denied.about("\(path)") }
       let wanted = permission ?? share.row.permission
       try checkOneTimeLink(permission, in: share, by: inviter, path)
+      try requireSharedItem(inode, at: path)
       let time = clock()
       let count = try read { try $0.countOneTimeLinks(share.row.item, at: time) }
       guard count < Self.participantLimit else {
@@ -324,9 +325,10 @@ extension Library {
   package func revokeOneTimeLinks(_ path: ItemPath) throws -> Int {
     try locked {
       let account = try account(path.account)
-      let (share, _) = try sharedItem(at: path)
+      let (share, inode) = try sharedItem(path)
       try requireLocal(share)
       guard let participant = share.member(account.id) else { throw Self.denied.about("\(path)") }
+      try requireSharedItem(inode, at: path)
       let inviters = Self.allows(.managePeople, participant) ? Array(share.participants.keys) : [account.id]
       let time = clock()
       let count = try read { rows in
@@ -377,9 +379,10 @@ extension Library {
     if answer.answer == .approve { try settleEventsInSteps(beforeApproving: answer.handle, to: path) }
     try locked {
       let account = try account(path.account)
-      var (share, inode) = try sharedItem(at: path)
+      var (share, inode) = try sharedItem(path)
       try requireLocal(share)
       try require(.answerRequests, in: share, account.id, path)
+      try requireSharedItem(inode, at: path)
       let target = try ownAccount(answer.handle)
       let request = try read { try $0.accessRequests(share.row.item) }.first { $0.account == target.id }
       // Whoever is blocked does not ask; they can be let in all the same.

@@ -48,10 +48,11 @@ extension Library {
     collectMapped(inShareOf: path, by: handle)
     try locked {
       let actor = try account(path.account)
-      var (share, inode) = try sharedItem(at: path)
+      var (share, inode) = try sharedItem(path)
       try requireLocal(share)
       // Nobody learns here which accounts there are, or who takes part.
       if handle != path.account { try require(.managePeople, in: share, actor.id, path) }
+      try requireSharedItem(inode, at: path)
       let target = try ownAccount(handle)
       // A person who has just left, and may be about to undo that, is removed like one who is there.
       let left = left(target.id, share)
@@ -180,10 +181,12 @@ extension Library {
   ) throws -> Participant {
     try locked {
       let account = try account(path.account)
-      let (before, inode) = try sharedItem(at: path)
+      let (before, inode) = try sharedItem(path)
       try requireLocal(before)
       var share = before
       let participant = try body(&share, account.id, clock())
+      // Who may not do it is told that.
+      try requireSharedItem(inode, at: path)
       if share.participants != before.participants {
         try makeChange(.share) { change in
           try logChanges(of: &share, since: before, [], inode, actor: account.id, change)
@@ -361,18 +364,14 @@ extension Library {
     return (share, inode)
   }
 
-  /// The share whose item is at `path`.
+  /// Checks that a shared item is what is at `path`.
   ///
-  /// - Throws: `notFound` where nothing is shared there; `notPermitted` for what lies in a shared folder: who changes
-  ///   something for it would change that for the whole folder.
-  func sharedItem(at path: ItemPath) throws -> (share: ShareBook.Entry, inode: Inode) {
-    let (share, inode) = try sharedItem(path)
-    guard try resolve(path) === inode else {
-      let place = try mountPath(inode, for: account(path.account).id)
-      throw SheafError(
-        .notPermitted, subject: "\(path)", reason: "is shared as a part of \(place)",
-        advice: "name that, or move it out")
-    }
-    return (share, inode)
+  /// - Throws: `notPermitted` for what lies in a shared folder: who changes something for it would change that for the
+  ///   whole folder.
+  func requireSharedItem(_ inode: Inode, at path: ItemPath) throws {
+    guard try resolve(path) !== inode else { return }
+    let place = try mountPath(inode, for: account(path.account).id)
+    throw SheafError(
+      .notPermitted, subject: "\(path)", reason: "is shared as a part of \(place)", advice: "name that, or move it out")
   }
 }

@@ -72,9 +72,10 @@ extension Library {
     collectMapped(inShareOf: path)
     try locked {
       let account = try account(path.account)
-      let (share, inode) = try sharedItem(at: path)
+      let (share, inode) = try sharedItem(path)
       try requireLocal(share)
       try require(.unshare, in: share, account.id, path)
+      try requireSharedItem(inode, at: path)
       try makeChange(.share) { try stop(share, inode, actor: account.id, $0) }
     }
   }
