@@ -735,9 +735,9 @@ extension Library {
       guard id != .root, let inode = try tree.inode(id) else { return [] }
       // What is ignored would be gone for good, and nobody elsewhere knew of it: its folder stays, too. The rule may be
       // gone already, with that folder.
+      let isPassing = try FileRole(inode.row.name).isQuiet { try entry(inode.row.parent, $0) != nil }
       if try self.item(of: inode).map({ $0.isQuiet && $0.lastVersion == 0 }) ?? true,
-        try !FileRole.looksPassing(inode.row.name)
-          || isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
+        try !isPassing || isIgnored(inode.row.parent, inode.row.name, isFolder: inode.isFolder)
       {
         throw SheafError(.notEmpty)
       }
