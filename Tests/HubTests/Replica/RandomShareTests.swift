@@ -75,11 +75,7 @@ import Testing
     for (_, worker) in workers { try worker.wait(limit: .seconds(60)) }
     _ = try alice.sheaf("participant", "set", "Documents/team", Self.bob, "--can", "edit")
     let note: Comment = "SHEAF_SEED=\(begin): \(said)"
-    for machine in machines + machines {
-      // A machine whose hub lacks contents that it asks for tries again ever more rarely, until another one sends them.
-      let isDone = try (0..<4).contains { _ in try machine.sheaf("sync", "--wait", "90").status == 0 }
-      #expect(isDone, note)
-    }
+    for machine in machines + machines { #expect(try machine.sheaf("sync", "--wait", "180").status == 0, note) }
     // A temporary file stays at its machine: what a program could not rename any more.
     let trees = try folders.map { folder in
       try Command.shell(
