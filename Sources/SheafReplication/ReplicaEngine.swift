@@ -322,12 +322,19 @@ final class ReplicaEngine: Sendable {
           // The hub is asked in any case, which tells that all is well again.
           state.withLock { $0.needsFeed = true }
         }
-        // Whatever wakes it, such as a stream that begins, it asks no more often than this.
-        try? await Task.sleep(for: .seconds(Self.pauses.first))
-        await signal.wait(atMost: .seconds(pause))
+        try? await wait(seconds: pause)
         pause = min(pause * 2, Self.pauses.longest)
       }
     }
+  }
+
+  /// Waits after a failure, for news at most. Whatever wakes it, such as a stream that begins, it asks no more often than
+  /// twice a second.
+  ///
+  /// - Throws: `CancellationError`.
+  private func wait(seconds: Double) async throws {
+    try await Task.sleep(for: .seconds(min(seconds, Self.pauses.first)))
+    if seconds > Self.pauses.first { await signal.wait(atMost: .seconds(seconds - Self.pauses.first)) }
   }
 
   /// Whether another attempt does not help: the hub does not know the device, or the account is out of the share.
@@ -394,15 +401,11 @@ final class ReplicaEngine: Sendable {
   }
 
   private func goOn() async throws -> Left {
-    var pause = 0.01
+    var impossible = ImpossibleSteps()
     while true {
       try Task.checkCancellation()
       let way = try await carryOutSteps()
-      if case .wasImpossible = way {
-        // It may be planned again and again.
-        try await Task.sleep(for: .seconds(pause))
-        pause = min(pause * 2, Self.pauses.longest)
-      }
+      if case .wasImpossible(let step) = way { try await wait(seconds: impossible.pause(after: step)) }
       guard case .noneLeft = way else { continue }
       if try await send() { continue }
       let replica = try await call { library, number in try library.replica(number) }
@@ -598,7 +601,7 @@ final class ReplicaEngine: Sendable {
     case noneLeft
     case went
     /// The last one could not be done; it is compared anew.
-    case wasImpossible
+    case wasImpossible(ReplicaStep)
     case needs(item: WireID, ItemVersion, for: ReplicaStep, number: Int64)
   }
 
@@ -623,13 +626,15 @@ final class ReplicaEngine: Sendable {
             tellLacking(needed.item, error)
           }
         }
-        guard try library.carryOut(number, step, of: account, contents: contents) else { return .wasImpossible }
+        guard try library.carryOut(number, step, of: account, contents: contents) else {
+          return .wasImpossible(step)
+        }
       }
       return .went
     }
     guard case .needs(let item, let version, let step, let number) = way else { return way }
     if try await fetchAhead(version) { return .went }
-    return try await carryOut(number, step, (item, version)) ? .went : .wasImpossible
+    return try await carryOut(number, step, (item, version)) ? .went : .wasImpossible(step)
   }
 
   /// Tells that contents of an item have another size than the hub told, and has everything read anew, though not

@@ -127,11 +127,15 @@ struct Invite: AsyncParsableCommand {
         let count = try await target.client.revokeOneTimeLinks(target.address).revoked
         if output.json { return try JSON.write(RevokedOutput(path: target.given, revoked: count)) }
         let name = target.name.escapingControls
-        return try StandardOutput.line(
-          count == 0
-            ? "Nothing changed: \(name) has no one-time link that you could revoke."
-            : "Revoked \(count == 1 ? "1 one-time link" : "\(count) one-time links"): none to \(name) lets anybody in any more."
-        )
+        let none = "none to \(name) lets anybody in any more."
+        let said =
+          switch count {
+          case 0: "Nothing changed: \(name) has no one-time link that you could revoke."
+          case 1: "Revoked 1 one-time link: \(none)"
+          case let count?: "Revoked \(count) one-time links: \(none)"
+          case nil: "Revoked the one-time links: \(none)"
+          }
+        return try StandardOutput.line(said)
       }
       let link = try await target.client.inviteOnce(target.address, permission: can?.permission)
       if output.json { return try JSON.write(link) }

@@ -369,6 +369,7 @@ extension Library: ReplicaInterface {
     let noted = try chosen ?? read { try $0.replicaChanges(of: account, after: [], limit: limit) }
     let told = try read { try $0.replicaNews(of: account, limit: limit + 1) }
     let changed = noted.compactMap { WireID(bytes: $0) }
+    try makeFirstVersions(of: changed, replica)
     let news = told.prefix(limit).compactMap { WireID(bytes: $0.item) }
     var tree = try ReplicaTree(self, replica, changed: changed)
     let read = told.count > limit ? min(replica.read, told[limit].number - 1) : replica.read
@@ -392,6 +393,31 @@ extension Library: ReplicaInterface {
       return notices
     }
     return .planned(notices)
+  }
+
+  /// Gives documents that were made and never closed a first version, since only what has versions travels: mknod(2) makes
+  /// such, and whatever ends between open(2) and close(2).
+  private func makeFirstVersions(of changed: [WireID], _ replica: ReplicaRow) throws {
+    let time = clock()
+    var lacking: [(item: ItemRow, inode: Inode)] = []
+    for id in changed {
+      guard let inode = try replicaInode(id, of: replica.account), inode.row.nlink > 0, inode.isRegular,
+        inode.drafts.allSatisfy({ $0.session == nil && !$0.isChanged }),
+        let item = try item(of: inode), item.lastVersion == 0,
+        try readiness(of: inode, item, isKnown: false, at: time) == .ready
+      else { continue }
+      lacking.append((item, inode))
+    }
+    if lacking.isEmpty { return }
+    try makeChange(.replica) { change in
+      for (item, inode) in lacking {
+        var item = item
+        try insertContents(of: &item, inode, by: item.creator, change)
+        try change.rows.update(item)
+        let final = item
+        change.whenRecorded { inode.item = final }
+      }
+    }
   }
 
   /// Makes known the plain folders that have the names of folders which come from the hub: each is to be one with that

@@ -315,15 +315,21 @@ extension Library {
     try logEvent(.created, item, ino: inode.ino, data, actor: author, thread: 0, opens: false, change)
   }
 
-  /// Gives a plain file that is about to be a document its contents as the first version (rule 3); the caller writes
-  /// the item.
+  /// Gives a plain file that is about to be a document its contents as the first version (rule 3), if it has any; the
+  /// caller writes the item.
   func insertFirstVersion(of item: inout ItemRow, _ inode: Inode, _ change: Change) throws {
-    guard inode.isRegular, item.lastVersion == 0, let content = inode.row.content, content.length > 0 else { return }
+    guard inode.isRegular, item.lastVersion == 0, inode.row.content?.length ?? 0 > 0 else { return }
+    try insertContents(of: &item, inode, by: change.caller.actor(in: inode.row), change)
+  }
+
+  /// Gives a document without versions what it contains as the first one; the caller writes the item.
+  func insertContents(of item: inout ItemRow, _ inode: Inode, by author: Int64, _ change: Change) throws {
+    let content = inode.row.content ?? .empty
     (item.version, item.lastVersion) = (1, 1)
     try change.rows.insert(
       VersionRow(
-        item: item.id, number: 1, time: change.time, author: change.caller.actor(in: inode.row), size: content.length,
-        cause: .save, base: nil, content: content, isOpen: false))
+        item: item.id, number: 1, time: change.time, author: author, size: content.length, cause: .save, base: nil,
+        content: content, isOpen: false))
     change.whenRecorded { [self] in
       shareChunks(of: inode)
       for draft in inode.drafts where draft.session != nil {

@@ -424,6 +424,24 @@ import Testing
     }
   }
 
+  /// By mknod(2), or by a program that was in the middle of its first save when the machine ended.
+  @Test func whatNobodyClosedTravelsToo() throws {
+    try withMachines { _, laptop, desktop in
+      try laptop.shell("python3 -c 'import os; os.mknod(\"made\")'")
+      let made = open("\(laptop.library.documents)/begun", O_CREAT | O_WRONLY, 0o600)
+      try #require(made >= 0)
+      try laptop.library.killServer()
+      close(made)
+      laptop.library.breakMount()
+      try laptop.mount()
+      try expectSame([laptop, desktop], "empty documents")
+      #expect(try Command.shell("cd '\(desktop.library.documents)' && stat -c '%n %s' *").succeed().text == "begun 0\nmade 0")
+      try desktop.shell("echo two > begun && echo two > made")
+      try expectSame([laptop, desktop], "the next versions")
+      #expect(try Command.shell("cd '\(laptop.library.documents)' && cat begun made").succeed().text == "two\ntwo")
+    }
+  }
+
   @Test func aMachineThatWasRemovedKeepsWhatItHas() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo one > a")
