@@ -130,6 +130,13 @@ extension Store {
     let target = try Connection(path: destination)
     defer { target.close() }
     try target.execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE")
+    // Pages are read from the file alone.
+    sqlite3_wal_checkpoint_v2(source.handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+    let file = LibraryFolder.open(copy, O_RDONLY)
+    guard file >= 0 else { throw SheafError(systemError: errno, subject: path) }
+    defer { Glibc.close(file) }
+    let pages = SQLitePages(file)
+    var map: PointerMap?
     var readTables = 0
     var repetitions: [Salvage.Repetition] = []
     for table in Salvage.tables {
@@ -140,6 +147,10 @@ extension Store {
       }
       readTables += 1
       try salvage.run()
+      if salvage.hasGap, let pages {
+        if map == nil { map = PointerMap(of: pages) }
+        if let map { try salvage.run(pages, map) }
+      }
       repetitions += salvage.repetitions
       for (meaning, rows) in salvage.mended {
         losses.append("\(meaning.name) of \(rows) of the \(what ?? table.name), which is \(meaning.instead) now")

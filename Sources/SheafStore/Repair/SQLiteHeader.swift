@@ -10,6 +10,8 @@ struct SQLiteHeader {
   /// Whether SQLite goes by the number of pages, and not by the length of the file (1.3.7).
   let isCounted: Bool
   let userVersion: Int64
+  /// Whether pages tell which of them belong together (1.3.12).
+  let hasPointerMap: Bool
 
   /// - Parameter file: A descriptor of the file.
   /// - Returns: nil where the header cannot be read, or has no size of pages.
@@ -23,6 +25,7 @@ struct SQLiteHeader {
     pageCount = Self.number(header, 28, 4)
     isCounted = pageCount > 0 && header[24..<28].elementsEqual(header[92..<96])
     userVersion = Self.number(header, 60, 4)
+    hasPointerMap = Self.number(header, 52, 4) != 0
   }
 
   /// A number of some bytes, as SQLite writes it.

@@ -6,7 +6,7 @@ internal import SheafModel
 ///
 /// SQLite ends a query at the first damaged page. So a table is read from its beginning, from its end, and from ever
 /// more places in the gap between. A row of which only the key can be read is passed over. A row that is read twice is
-/// the same row.
+/// the same row. What no sound page leads to is read page by page.
 ///
 /// A row whose key is not between those of its neighbours is not copied, since its key may be another row's: what refers
 /// to that one would get this one instead. Where a column is unique, its index knows the number, too.
@@ -238,6 +238,107 @@ struct Salvage {
     }
   }
 
+  // MARK: - Lost pages
+
+  /// Bytes of a row, more than any of a library has.
+  private static let longestRow = 1 << 26
+
+  /// Copies the rows of pages to which no sound page leads.
+  ///
+  /// - Parameter map: Which pages are the table's.
+  mutating func run(_ pages: SQLitePages, _ map: PointerMap) throws {
+    let root = try Query(source, "SELECT rootpage FROM sqlite_schema WHERE name = '\(table.name)'")
+    guard root.step() == SQLITE_ROW, let tree = map.trees[sqlite3_column_int64(root.handle, 0)] else { return }
+    hasGap = !map.isWhole
+    let places = try columnPlaces()
+    let feed = try Query(
+      target, "SELECT \(repeatElement("?", count: table.key.count + places.count).joined(separator: ","))")
+    for number in tree.pages {
+      guard let page = pages.page(number), let kind = SQLitePages.Kind(rawValue: page[0]) else {
+        // Of a table with numbers, a page below which others are has no rows.
+        if !isNumbered || !tree.inner.contains(number) { hasGap = true }
+        continue
+      }
+      guard kind != .innerTable else { continue }
+      if isNumbered != (kind == .leafTable) {
+        hasGap = true
+        continue
+      }
+      var order = Order(.up)
+      for cell in pages.cells(of: page, header: 0, headerLength: kind == .innerIndex ? 12 : 8) {
+        let found = pages.record(
+          at: cell, of: page, kind, atMost: Self.longestRow, passingOver: { isNumbered && isSaved($0) })
+        guard let (number, record) = found else { continue }
+        guard let values = SQLitePages.values(of: record), values.count <= places.count else {
+          hasGap = true
+          continue
+        }
+        bind(values, number, places, to: feed)
+        defer { feed.reset() }
+        guard feed.step() == SQLITE_ROW else { throw SQLiteError(SQLITE_ERROR, target) }
+        for (row, isSound) in order.add(row(of: feed)) { try copyLost(row, isSound) }
+      }
+      if let row = order.waiting { try copyLost(row, !order.isDoubtful) }
+    }
+  }
+
+  private mutating func copyLost(_ row: Row, _ isSound: Bool) throws {
+    if !isSaved(row, row.number) { try copy(row, isSound) }
+  }
+
+  /// Whether each row has a number, and is not its own key (CREATE TABLE, 5 and 6).
+  private var isNumbered: Bool { table.hasNumbers && table.key.count == 1 }
+
+  /// Where a column of the table is in a record.
+  private struct ColumnPlace {
+    let name: String
+    /// Nil for the number of the row, which the record does not have.
+    let place: Int?
+    /// What it is in a row that is older than the column.
+    let instead: Value
+  }
+
+  private func columnPlaces() throws -> [ColumnPlace] {
+    var columns: [(name: String, instead: Value)] = []
+    let list = try Query(source, "SELECT name, dflt_value FROM pragma_table_info('\(table.name)') ORDER BY cid")
+    while list.step() == SQLITE_ROW {
+      let name = sqlite3_column_text(list.handle, 0).map { String(cString: $0) } ?? ""
+      let text = sqlite3_column_text(list.handle, 1).map { String(cString: $0) } ?? "NULL"
+      let value = try Query(target, "SELECT \(text)")
+      guard value.step() == SQLITE_ROW else { throw SQLiteError(SQLITE_ERROR, target) }
+      columns.append((name, Value(value.handle, 0)))
+    }
+    // A row that is its own key begins with that.
+    let names = columns.map(\.name)
+    let order = isNumbered ? names : table.key + names.filter { !table.key.contains($0) }
+    return columns.map { name, instead in
+      let isNumber = isNumbered && name == table.key[0]
+      return ColumnPlace(name: name, place: isNumber ? nil : order.firstIndex(of: name), instead: instead)
+    }
+  }
+
+  /// Binds the key of a row, and then all its columns.
+  private func bind(_ values: [SQLitePages.Value], _ number: Int64, _ places: [ColumnPlace], to feed: Query) {
+    let key = table.key.compactMap { name in places.first { $0.name == name } }
+    for (index, column) in (key + places).enumerated() {
+      let parameter = Int32(index) + 1
+      guard let place = column.place else {
+        sqlite3_bind_int64(feed.handle, parameter, number)
+        continue
+      }
+      guard place < values.count else {
+        sqlite3_bind_value(feed.handle, parameter, column.instead.handle)
+        continue
+      }
+      switch values[place] {
+      case .null: sqlite3_bind_null(feed.handle, parameter)
+      case .number(let value): sqlite3_bind_int64(feed.handle, parameter, value)
+      case .text(let text): _ = String(decoding: text, as: UTF8.self).bind(to: feed.handle, at: parameter)
+      case .bytes(let bytes): _ = bytes.bind(to: feed.handle, at: parameter)
+      }
+    }
+  }
+
   private enum Direction {
     case up, down
   }
@@ -383,9 +484,14 @@ struct Salvage {
 
   /// Whether the new file has a row of the same key.
   private func isSaved(_ row: Row, _ number: Int64) -> Bool {
-    defer { presence.reset() }
     for (index, value) in row.key.enumerated() { sqlite3_bind_value(presence.handle, Int32(index) + 1, value.handle) }
-    if table.key.count == 1 { sqlite3_bind_int64(presence.handle, 1, number) }
+    return isSaved(number)
+  }
+
+  /// - Parameter number: The row's, in a table whose rows have one; the key of others is bound already.
+  private func isSaved(_ number: Int64) -> Bool {
+    defer { presence.reset() }
+    if isNumbered { sqlite3_bind_int64(presence.handle, 1, number) }
     return presence.step() == SQLITE_ROW
   }
 
