@@ -7,8 +7,7 @@ enum AdvisedCommand {
   /// Commands that act on a library and take `--library` and `--as`.
   private static let commands: Set = [
     "accept", "account", "invite", "leave", "participant", "purge", "recover", "requests", "share", "transfer",
-    "unshare",
-    "versions",
+    "unshare", "versions",
   ]
 
   /// - Parameters:

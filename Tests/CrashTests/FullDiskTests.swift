@@ -42,30 +42,29 @@ struct FullDiskTests {
     }
   }
 
+  /// Saves documents f0, f1 and so on of so many random bytes until the disk is full; returns how many.
+  private func fill(_ library: MountedLibrary, bytes: Int) throws -> Int {
+    let script = """
+      import os
+      number = 0
+      try:
+          while True:
+              with open(f"f{number}", "wb", buffering=0) as file: file.write(os.urandom(\(bytes)))
+              number += 1
+      except OSError:
+          print(number)
+      """
+    let output = try Command(["/usr/bin/python3", "-c", script], in: library.documents).succeed()
+    return try #require(Int(output.text))
+  }
+
   /// However many documents filled the disk, each can be removed, one after the other; the log of that does not take up
   /// the room that is needed to copy it. Then the trash can be emptied, also by the next process.
   @Test(arguments: [(48, false), (48, true), (260, false)])
   func allOfAFullDiskCanBeRemoved(mebibytes: Int, kills: Bool) throws {
     try withSmallDisk(mebibytes: mebibytes) { library, disk in
       // As fast as it goes: the log does not grow to half of the disk meanwhile.
-      let count = try #require(
-        Int(
-          library.shell(
-            """
-            python3 -c '
-            import os
-            n = 0
-            try:
-                while True:
-                    f = os.open("f%d" % n, os.O_CREAT | os.O_WRONLY)
-                    os.write(f, os.urandom(100000))
-                    os.close(f)
-                    n += 1
-            except OSError:
-                print(n)
-            '
-            """
-          ).text))
+      let count = try fill(library, bytes: 100_000)
       #expect(count > mebibytes * 11 / 2, "\(count) documents of 100 kB fill a disk of \(mebibytes) MiB")
       try library.shell("seq 0 \(count - 1) | sed s/^/f/ | xargs -n 10 rm")
       if kills { try library.killServer() } else { try library.unmount() }
@@ -99,22 +98,7 @@ struct FullDiskTests {
         let output = try Command(["/usr/bin/python3", "-c", script, "\(first)"], in: library.documents).succeed()
         return try #require(Int(output.text))
       }
-      let count = try #require(
-        Int(
-          library.shell(
-            """
-            python3 -c '
-            import os
-            n = 0
-            try:
-                while True:
-                    with open("f%d" % n, "wb", buffering=0) as file: file.write(os.urandom(3000))
-                    n += 1
-            except OSError:
-                print(n)
-            '
-            """
-          ).text))
+      let count = try fill(library, bytes: 3_000)
       try takeTheRest(of: disk)
       var removed = try remove(from: 0)
       #expect(removed > 500, "of \(count)")
