@@ -396,16 +396,22 @@ extension Library: ReplicaInterface {
   }
 
   /// Gives documents that were made and never closed a first version, since only what has versions travels: mknod(2) makes
-  /// such, and whatever ends between open(2) and close(2).
+  /// such, and whatever ends between open(2) and close(2). A program that has one open for long and writes nothing keeps it
+  /// from nobody.
   private func makeFirstVersions(of changed: [WireID], _ replica: ReplicaRow) throws {
     let time = clock()
     var lacking: [(item: ItemRow, inode: Inode)] = []
     for id in changed {
       guard let inode = try replicaInode(id, of: replica.account), inode.row.nlink > 0, inode.isRegular,
         inode.drafts.allSatisfy({ $0.session == nil && !$0.isChanged }),
-        let item = try item(of: inode), item.lastVersion == 0,
-        try readiness(of: inode, item, isKnown: false, at: time) == .ready
+        let item = try item(of: inode), item.lastVersion == 0
       else { continue }
+      switch try readiness(of: inode, item, isKnown: false, at: time) {
+      case .ready: break
+      // Everyone hears of it by now, also of what a program has open.
+      case .waiting where time.nanoseconds &- item.created.nanoseconds >= Identity.window: break
+      case .waiting, .never: continue
+      }
       lacking.append((item, inode))
     }
     if lacking.isEmpty { return }
