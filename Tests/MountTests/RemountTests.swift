@@ -54,6 +54,10 @@ import Testing
       let none = try library.sheafSucceeds("mount", "--all", "--library", library.library, "--json").output
       #expect(try JSONDecoder().decode([Status.Mount].self, from: Data(none)) == [])
       try library.sheafSucceeds("unmount", second)
+      try library.unmount()
+      #expect(
+        try library.sheafSucceeds("mount", "--all", "--library", library.library).text
+          == "\(library.library) has no mount to make again: none was made, or `sheaf unmount` took it away.")
     }
   }
 

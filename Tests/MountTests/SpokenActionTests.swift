@@ -33,6 +33,8 @@ import Testing
         "$SHEAF" transfer node_modules bob@example.com 2>&1 >/dev/null | grep -F "beware: it is ignored"
         same "$("$SHEAF" share plans 2>&1 >/dev/null)" ""; "$SHEAF" unshare plans
         refused "is not among the deleted" "$SHEAF" recover plan
+        mkdir given; echo x >given/x; invite given bob view
+        same "$("$SHEAF" purge given --yes)" "Destroyed Documents/given with 1 item in it. bob@example.com lost access."
         "$SHEAF" purge plans --yes | grep -F "Destroyed Documents/plans with 58 items in it."
         echo x >"$CAROL/Documents/x"; "$SHEAF" unmount "$CAROL"
         refused "give them to somebody first: sheaf transfer" sheaf account remove carol@example.com

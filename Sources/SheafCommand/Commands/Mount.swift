@@ -111,11 +111,16 @@ struct Mount: AsyncParsableCommand {
   private func mountAll() async throws {
     let location = try LibraryChoice.location(named: library.file)
     try Self.refuseOthers(location)
-    let missing = try await LibraryConnection.with(location) { try await $0.client.status().notMounted }
+    let status = try await LibraryConnection.with(location) { try await $0.client.status() }
+    let missing = status.notMounted
     // The process that mounts opens the library next.
     try await LibraryConnection.closeOwn()
     if missing.isEmpty, !output.json {
-      try StandardOutput.line("All mounts of \(location.path) are up.".escapingControls)
+      try StandardOutput.line(
+        status.mounts.isEmpty
+          ? "\(location.path) has no mount to make again: none was made, or `sheaf unmount` took it away."
+            .escapingControls
+          : "All mounts of \(location.path) are up.".escapingControls)
     }
     var failure: SheafError?
     var made: [MountInfo] = []

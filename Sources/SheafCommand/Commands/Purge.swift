@@ -68,7 +68,9 @@ struct Purge: AsyncParsableCommand {
       if !yes { try Self.confirm(what + Self.inside(extent), losing: extent?.people ?? [], about: target.name) }
       try await target.client.purge(target.address, version: version)
       if output.json { return try JSON.write(PurgeOutput(path: target.given, version: version, items: extent?.items)) }
-      try StandardOutput.line("Destroyed \(what)\(Self.inside(extent)).".escapingControls)
+      let people = extent?.people ?? []
+      let others = people.isEmpty ? "" : " \(Format.people(people)) lost access."
+      try StandardOutput.line("Destroyed \(what)\(Self.inside(extent)).\(others)".escapingControls)
     }
   }
 
