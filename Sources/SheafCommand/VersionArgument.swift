@@ -24,3 +24,24 @@ struct VersionArgument: ExpressibleByArgument {
     return labelled.number
   }
 }
+
+extension ItemTarget {
+  /// The version of a document that was current at a time.
+  ///
+  /// - Throws: ``SheafError`` of kind `invalid` for a time that is yet to come, and `notFound` where it has no version that
+  ///   is as old.
+  func version(at time: Timestamp) async throws -> Version {
+    guard time.seconds <= Timestamp.now.seconds else {
+      throw SheafError(
+        .invalid, subject: Format.time(time), reason: "is yet to come", advice: "give a time that has passed")
+    }
+    let versions = try await client.versions(of: address)
+    guard let version = versions.last(where: { $0.time <= time }) else {
+      let first = versions.first.map { "its first version is of \(Format.time($0.time))" } ?? "it has no versions"
+      throw SheafError(
+        .notFound, subject: name, reason: "was not there at \(Format.time(time)): \(first)",
+        advice: "list its versions with: sheaf versions \(words)")
+    }
+    return version
+  }
+}

@@ -184,7 +184,13 @@ import Testing
           refused "is no time" "$SHEAF" restore . --time soon
           refused "is a day without a time of day" "$SHEAF" restore . --time 2026-11-17
           TZ=JST-9 refused "2099-01-01 09:00:00: is yet to come" "$SHEAF" restore . --time 2099-01-01T00:00:00Z
-          refused "is not a folder" "$SHEAF" restore one.txt --time "@$first"
+          same "$("$SHEAF" show one.txt --time "@$first")" one
+          "$SHEAF" restore one.txt --time "@$first" --dry-run | grep -q '^Would restore version 1 of Documents/w/one.txt, of '
+          "$SHEAF" restore one.txt --time "@$first" | grep -q '^Restored version 1 of '; same "$(cat one.txt)" one
+          "$SHEAF" restore one.txt --time "@$second"; same "$(cat one.txt)" $'one\\nmore'
+          refused "was not there at" "$SHEAF" show new --time "@$first"
+          refused "is yet to come" "$SHEAF" show one.txt --time 2099-01-01T00:00:00Z
+          refused "--by is for folders" "$SHEAF" restore one.txt --time "@$first" --by alice@example.com
           refused "either" "$SHEAF" restore .
           refused "go with --time" "$SHEAF" restore one.txt --version 1 --dry-run
 

@@ -6,7 +6,7 @@ struct Restore: AsyncParsableCommand {
     abstract: "Make an old version of a document current again, or a folder what it was.",
     discussion: """
       With --version, a new version of a document has the old contents, and none is lost: it can be undone in the same \
-      way. Where the contents are equal already, nothing happens.
+      way. Where the contents are equal already, nothing happens. With --time, that is the version of that time.
 
       With --time, a folder becomes what it was: contents, names and places come back, what was deleted since is \
       recovered, and what was made since is deleted and can be recovered. With --by only what one person did since then, \
@@ -19,6 +19,7 @@ struct Restore: AsyncParsableCommand {
 
       Examples:
         sheaf restore ~/Sheaf/Documents/notes.md --version 3
+        sheaf restore ~/Sheaf/Documents/notes.md --time 'tuesday 18:00'
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 18:00' --dry-run
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 18:00' --by bob@example.com
         sheaf restore ~/Sheaf/Documents/plans --time '2026-11-17 09:00' --until '2026-11-17 12:00' --by bob@example.com
@@ -32,7 +33,7 @@ struct Restore: AsyncParsableCommand {
     completion: Completions.versions)
   var version: VersionArgument?
 
-  @Option(help: ArgumentHelp("The time as of which the folder comes back.", valueName: "time"))
+  @Option(help: ArgumentHelp("The time as of which the document or folder comes back.", valueName: "time"))
   var time: String?
 
   @Option(
@@ -54,7 +55,7 @@ struct Restore: AsyncParsableCommand {
 
   func validate() throws {
     if (version == nil) == (time == nil) {
-      throw ValidationError("Give either the --version of a document or the --time of a folder.")
+      throw ValidationError("Give either the --version of a document, or the --time of a document or a folder.")
     }
     if time == nil, by != nil || until != nil || dryRun || yes {
       throw ValidationError("--by, --until, --dry-run and --yes go with --time.")
@@ -65,21 +66,42 @@ struct Restore: AsyncParsableCommand {
   func run() async throws {
     if let version { return try await restore(version) }
     guard let time else { return }
-    try await restoreFolder(at: TimeArgument(time).time)
+    let moment = try TimeArgument(time).time
+    try await ItemTarget.with(path, library, changing: !dryRun) { target in
+      if try await target.client.status(of: target.address).kind == "document" {
+        try await restore(target, at: moment)
+      } else {
+        try await restoreFolder(target, at: moment)
+      }
+    }
   }
 
   private func restore(_ version: VersionArgument) async throws {
     try await ItemTarget.with(path, library, changing: true) { target in
-      let version = try await version.number(of: target)
-      let made = try await target.client.restore(target.address, version: version)
-      if output.json { return try JSON.write(made) }
-      guard let made else {
-        let name = target.name.escapingControls
-        return try StandardOutput.line("\(name) already has the contents of version \(version).")
-      }
-      let name = target.name.escapingControls
-      try StandardOutput.line("Restored version \(version) of \(name) as version \(made.number).")
+      try await restore(target, version: version.number(of: target))
     }
+  }
+
+  private func restore(_ target: ItemTarget, version: Int64) async throws {
+    let made = try await target.client.restore(target.address, version: version)
+    if output.json { return try JSON.write(made) }
+    let name = target.name.escapingControls
+    try StandardOutput.line(
+      made.map { "Restored version \(version) of \(name) as version \($0.number)." }
+        ?? "\(name) already has the contents of version \(version).")
+  }
+
+  private func restore(_ target: ItemTarget, at time: Timestamp) async throws {
+    guard by == nil else {
+      throw SheafError(
+        .invalid, subject: target.name, reason: "is a document, and --by is for folders",
+        advice: "look at its authors with sheaf versions, and name one of them: --version N")
+    }
+    let version = try await target.version(at: time)
+    guard dryRun else { return try await restore(target, version: version.number) }
+    if output.json { return try JSON.write(version) }
+    try StandardOutput.line(
+      "Would restore version \(version.number) of \(target.name), of \(Format.time(version.time)).".escapingControls)
   }
 
   // MARK: - Folders
@@ -87,23 +109,21 @@ struct Restore: AsyncParsableCommand {
   /// Changes that nobody is asked about.
   private static let fewChanges = 20
 
-  private func restoreFolder(at time: Timestamp) async throws {
+  private func restoreFolder(_ target: ItemTarget, at time: Timestamp) async throws {
     let person = try by.map { try AccountHandle($0) }
     let until = try until.map { try TimeArgument($0, of: "--until").time }
-    try await ItemTarget.with(path, library, changing: !dryRun) { target in
-      func run(dryRun: Bool) async throws -> FolderRestoration {
-        let request = FolderRestoreRequest(time: time, by: person, until: until, dryRun: dryRun)
-        return try await ProgressLine.during(dryRun ? "Comparing" : "Restoring") { show in
-          try await target.client.restoreFolder(target.address, request) { progress in
-            if let before = progress.before { tellHowToUndo(target, before) }
-            show(progress)
-          }
+    func run(dryRun: Bool) async throws -> FolderRestoration {
+      let request = FolderRestoreRequest(time: time, by: person, until: until, dryRun: dryRun)
+      return try await ProgressLine.during(dryRun ? "Comparing" : "Restoring") { show in
+        try await target.client.restoreFolder(target.address, request) { progress in
+          if let before = progress.before { tellHowToUndo(target, before) }
+          show(progress)
         }
       }
-      if dryRun { return try tell(try await run(dryRun: true), target.name) }
-      if !yes { try confirm(try await run(dryRun: true), target.name) }
-      try tell(try await run(dryRun: false), target.name)
     }
+    if dryRun { return try tell(try await run(dryRun: true), target.name) }
+    if !yes { try confirm(try await run(dryRun: true), target.name) }
+    try tell(try await run(dryRun: false), target.name)
   }
 
   private func confirm(_ plan: FolderRestoration, _ name: String) throws {

@@ -9,6 +9,7 @@ struct Show: AsyncParsableCommand {
         sheaf show ~/Sheaf/Documents/notes.md --version 3 | less
         sheaf show Documents/photo.jpg --version 1 > old.jpg
         sheaf show Documents/photo.jpg --version 'sent to Bob' > sent.jpg
+        sheaf show Documents/notes.md --time 'yesterday 18:00'
       """)
 
   @Argument(help: "A document.")
@@ -19,11 +20,20 @@ struct Show: AsyncParsableCommand {
     completion: Completions.versions)
   var version: VersionArgument?
 
+  @Option(help: ArgumentHelp("The version that was current then.", valueName: "time"))
+  var time: String?
+
   @OptionGroup var library: LibraryOptions
 
+  func validate() throws {
+    if version != nil, time != nil { throw ValidationError("Give one of --version and --time.") }
+  }
+
   func run() async throws {
+    let moment = try time.map { try TimeArgument($0).time }
     try await ItemTarget.with(path, library) { target in
-      let number = try await version?.number(of: target)
+      var number = try await version?.number(of: target)
+      if let moment { number = try await target.version(at: moment).number }
       try await target.client.content(of: target.address, version: number) { bytes in
         try StandardOutput.write(bytes.readableBytesView)
       }
