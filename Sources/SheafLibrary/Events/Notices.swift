@@ -31,10 +31,17 @@ extension Library {
         try self.passedOver(by: found, account)
       )
     }
+    // The latest invitation to something stands for those before it.
+    let latest = Dictionary(
+      found.filter { $0.isInvitation(of: account) }.map { ($0.subject, $0) },
+      uniquingKeysWith: { $0.time < $1.time ? $1 : $0 }
+    ).mapValues(\.id)
     // An invitation or an offer that was answered, or that ended, is no news. Nor is a request that was taken back.
     let events = found.filter { event in
       guard !over.contains(event.id) else { return false }
-      return !event.isInvitation(of: account) || event.data.share.map { invited.contains($0.id) } ?? false
+      guard event.isInvitation(of: account) else { return true }
+      guard latest[event.subject] == event.id else { return false }
+      return event.data.share.map { invited.contains($0.id) } ?? false
         || invited.contains(event.data.item.id)
     }
     return NoticeList(notices: Notice.notices(of: events, for: account, passedOver: passedOver), through: last)

@@ -56,6 +56,14 @@ struct EventVisibilityTests {
       let url = try people.as(.alice) { try $0.share("Documents/private/plans", with: [.bob], .readWrite) }.url
       #expect(try notices(people, .bob).count == 1)
       #expect(try notices(people, .bob).first?.contains("invites you to plans: \(url)") ?? false)
+      // Invited again, and otherwise, they have one invitation.
+      try people.as(.alice) { alice in
+        try alice.set("Documents/private/plans", .bob, .readOnly)
+        try alice.remove("Documents/private/plans", .bob)
+        _ = try alice.share("Documents/private/plans", with: [.bob], .readWrite)
+      }
+      #expect(try notices(people, .bob).count == 1)
+      #expect(try notices(people, .bob).first?.contains("invites you to plans: \(url)") ?? false)
       try people.as(.alice) { try $0.save("Documents/private/plans/unseen.md", "x") }
       #expect(try seen(people, .bob).allSatisfy { !$0.contains(".md") })
       let invited = people.library.lastEvent
