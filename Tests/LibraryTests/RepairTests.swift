@@ -284,6 +284,36 @@ struct RepairTests {
     try FileManager.default.removeItem(atPath: people.fixture.folder)
   }
 
+  /// The rows of folders and documents are lost. Folders of which an entry is left are where they were, and documents have
+  /// the names that events tell.
+  @Test func whatEntriesAndEventsTellIsNotLost() throws {
+    let people = try People()
+    let fixture = people.fixture
+    for folder in ["plans", "plans/deep"] { try fixture.mkdir(folder) }
+    for name in ["plans/kept.md", "plans/deep/inner.md", "letter.md"] { try fixture.save(name, Array(name.utf8)) }
+    try fixture.rename("letter.md", "plans/letter (2).md")
+    people.clock.advance(60)
+    people.library.keepUp()
+    try people.library.close()
+    let path = people.library.location.path
+    let lost = ["plans", "deep", "letter (2).md"].map { Self.named($0) }.joined(separator: " OR ")
+    _ = try Self.sqlite(path, "DELETE FROM inodes WHERE \(lost)")
+    let (report, location) = try repair(people, "saved")
+    #expect(report.problems == [] && report.documents == 3)
+    let after = try Library.open(location) { people.clock.now }
+    for (path, text) in [
+      ("plans/kept.md", "plans/kept.md"), ("plans/deep/inner.md", "plans/deep/inner.md"),
+      ("Repaired/letter (2).md", "letter.md"),
+    ] {
+      let found = try contents(after, ItemPath(account: fixture.account, "Documents/\(path)"))
+      #expect(found == Array(text.utf8), "\(path)")
+    }
+    #expect(report.lost.contains { $0.hasPrefix("plans is a folder that has a new id") }, "\(report.lost)")
+    #expect(report.lost.contains { $0.hasPrefix("Repaired/letter (2).md has lost its folder") }, "\(report.lost)")
+    try after.close()
+    try FileManager.default.removeItem(atPath: fixture.folder)
+  }
+
   /// A field that only describes costs no row, and nobody may do more by what takes its place.
   @Test func aFieldThatCannotBeCostsNoRow() throws {
     let people = try made()

@@ -44,6 +44,7 @@ struct Mending {
     try mendAccounts()
     try mendOwners()
     try mendInodes()
+    try remakeFolders()
     try mendItems()
     try mendTree()
     try mendContents()
@@ -367,18 +368,22 @@ struct Mending {
       SELECT v.item, coalesce(t.owner, v.author), t.id IS NULL FROM versions v LEFT JOIN items t ON t.id = v.item
       WHERE v.item NOT IN (SELECT item FROM inodes WHERE item > 0) GROUP BY v.item
       """, decode: { (item: try $0[0] as Int64, owner: try $0[1] as Int64, isNew: try $0[2] as Int64 == 1) })
+    let known = lost.isEmpty ? [:] : try lastNames()
+    var names: [String] = []
     for (item, owner, isNew) in lost {
-      let known = try rows.first("SELECT 1 FROM accounts WHERE id = ?", owner) { _ in true } ?? false
-      let owner = known ? owner : try number("SELECT min(id) FROM accounts")
+      let isThere = try rows.first("SELECT 1 FROM accounts WHERE id = ?", owner) { _ in true } ?? false
+      let owner = isThere ? owner : try number("SELECT min(id) FROM accounts")
       if isNew { try insertItem(item, kind: .document, owner: owner) }
+      let name = known[item] ?? "Document \(item)"
+      names.append(name)
       try set(
         """
         INSERT INTO inodes (ino, item, owner, parent, name, mode, nlink, uid, gid, atime, mtime, ctime, content)
         VALUES (?,?,?,?,?,?,1,?,?,?,?,?,?)
-        """, newNumber(), item, owner, repairedFolder(owner), Array("Document \(item)".utf8), Int64(0o100644),
-        Int64(getuid()), Int64(getgid()), time, time, time, StoredContent.empty.encoded)
+        """, newNumber(), item, owner, repairedFolder(owner), Array(name.utf8), Int64(0o100644), Int64(getuid()),
+        Int64(getgid()), time, time, time, StoredContent.empty.encoded)
     }
-    note(lost.map { "Repaired/Document \($0.item)" }, "has lost its name")
+    note(names.map { "Repaired/\($0.printable)" }, "has lost its folder, its mode and its attributes")
     try connection.execute(
       """
       UPDATE items SET owner = i.owner,
@@ -401,7 +406,41 @@ struct Mending {
       """, time)
   }
 
+  /// The names that documents without an inode had by the latest events about them.
+  private func lastNames() throws -> [Int64: String] {
+    let named = try rows.all(
+      """
+      SELECT item, CAST(json_extract(data, '$.item.name') AS TEXT) FROM events
+      WHERE item IN (SELECT item FROM versions WHERE item NOT IN (SELECT item FROM inodes WHERE item > 0))
+        AND json_valid(data) ORDER BY sequence
+      """, decode: { (try $0[0] as Int64, try $0[1] as String?) })
+    return Dictionary(named.compactMap { item, name in name.map { (item, $0) } }) { $1 }
+      .filter { Self.isName(Array($0.value.utf8)) }
+  }
+
   // MARK: - The tree
+
+  /// Makes folders anew of which an entry is left and something that is in them.
+  private mutating func remakeFolders() throws {
+    var names: [String] = []
+    while true {
+      let lost = try rows.all(
+        """
+        SELECT w.ino, min(c.owner), w.parent, w.name FROM inodes c JOIN was w ON w.ino = c.parent
+        WHERE c.nlink > 0 AND c.parent NOT IN (SELECT ino FROM inodes) AND w.extra = 0 AND w.parent > 0
+          AND c.owner IN (SELECT id FROM accounts)
+        GROUP BY w.ino
+        """, decode: { (try $0[0] as Int64, try $0[1] as Int64, try $0[2] as Int64, try $0.bytes(3)) })
+      // Those around them may be lost, too.
+      let named = lost.filter { Self.isName($0.3) }
+      for (ino, owner, parent, name) in named {
+        try insertFolder(ino, owner: owner, parent: parent, name: name)
+        names.append(String(decoding: name, as: UTF8.self).printable)
+      }
+      if named.isEmpty { break }
+    }
+    note(names, "is a folder that has a new id and mode now, and is not shared, for its own are lost")
+  }
 
   private mutating func mendTree() throws {
     note(
@@ -453,7 +492,7 @@ struct Mending {
     let names = try moved.compactMap { ino in
       try rows.first("SELECT name FROM inodes WHERE ino = ?", ino) { String(decoding: try $0.bytes(0), as: UTF8.self) }
     }
-    note(names.filter { !$0.hasPrefix("Document ") }.map { "Repaired/\($0.printable)" }, "has lost its folder")
+    note(names.map { "Repaired/\($0.printable)" }, "has lost its folder")
     try mend(
       """
       UPDATE deleted SET parent = (SELECT documents FROM accounts JOIN inodes i ON i.owner = accounts.id WHERE i.ino = deleted.ino)
@@ -557,6 +596,11 @@ struct Mending {
         try set("DELETE FROM versions WHERE item = ? AND number = ?", version.item, version.number)
       }
     }
+    // Of these a line of their own tells.
+    let damaged = try Set(
+      damages.keys.compactMap { item in
+        try rows.first("SELECT ino FROM inodes WHERE item = ?", item) { try $0[0] as Int64 }
+      })
     // Plain files have contents of their own.
     var inodes: [(ino: Int64, rest: StoredContent, lost: Int64?)] = []
     try rows.each(
@@ -589,7 +633,7 @@ struct Mending {
       WHERE t.id = inodes.item;
       """)
     note(
-      try inodes.filter { $0.lost == nil }.map { try rows.placeForPeople($0.ino) },
+      try inodes.filter { $0.lost == nil && !damaged.contains($0.ino) }.map { try rows.placeForPeople($0.ino) },
       "has lost its contents, and is empty")
     note(
       try inodes.filter { $0.lost ?? 0 > 0 }.map {
