@@ -402,8 +402,9 @@ extension Library: ReplicaInterface {
     let time = clock()
     var lacking: [(item: ItemRow, inode: Inode)] = []
     for id in changed {
-      guard let inode = try replicaInode(id, of: replica.account), inode.row.nlink > 0, inode.isRegular,
-        inode.drafts.allSatisfy({ $0.session == nil && !$0.isChanged }),
+      guard let row = try read({ try $0.item(uuid: UUID(bytes: id.bytes)) }), row.kind == .document,
+        row.lastVersion == 0, let inode = try replicaInode(id, of: replica.account), inode.row.nlink > 0,
+        inode.isRegular, inode.drafts.allSatisfy({ $0.session == nil && !$0.isChanged }),
         let item = try item(of: inode), item.lastVersion == 0
       else { continue }
       switch try readiness(of: inode, item, isKnown: false, at: time) {
