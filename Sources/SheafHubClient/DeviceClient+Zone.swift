@@ -107,6 +107,11 @@ extension DeviceClient {
       try HubRequest(.PUT, SentLabel(label: label), to: "\(scope.path)/items/\(item)/versions/\(version)/label"))
   }
 
+  /// Tells the account's own hub that it takes part in a share of another one.
+  package func acceptAbroad(_ share: WireID) async throws {
+    try await perform(HubRequest("/v1/collaborations/\(share)/acceptance", method: .PUT))
+  }
+
   /// For how long folders of the account keep things, and the hub where they say nothing.
   package func retentions() async throws -> RetentionList {
     let list: RetentionList = try await fetch("/v1/retentions")

@@ -170,8 +170,8 @@ extension ReplicaEngine {
         let contents = handle.map { ReceivedContents.file($0) }
         switch failure?.kind {
         case nil: try await call { try $0.addVersion(whole[index], to: due, of: $1, contents: contents) }
-        // It is no more by now.
-        case .refused(.notFound), .refused(.gone): break
+        // It is no more by now, or damaged there.
+        case .refused(.notFound), .refused(.gone), .refused(.failure): break
         default: if let failure { throw failure }
         }
         try await release()

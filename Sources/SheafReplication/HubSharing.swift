@@ -345,6 +345,8 @@ struct HubSharing: Sendable {
       }
       let asker = try await asker(entry)
       let offer = try await asker.offer(url)
+      // By another hub's word alone nobody takes part.
+      if let entry, entry.hub != nil { try await client.acceptAbroad(entry.share) }
       let answer = try await asker.accept(url)
       let owner = try? AccountHandle(offer.owner)
       guard let share = answer.share, !answer.requested else {

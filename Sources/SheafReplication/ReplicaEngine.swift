@@ -46,6 +46,9 @@ final class ReplicaEngine: Sendable {
   /// How often at most everything is read anew since the hub told a wrong size.
   private static let sizesPause = Duration.seconds(600)
 
+  /// How often the hub breaks off in the contents of one version before others come first.
+  private static let breaksLimit = 3
+
   private struct State {
     var state = ConnectionStatus.State.connecting
     var since: Timestamp
@@ -64,6 +67,8 @@ final class ReplicaEngine: Sendable {
     /// Whether the hub says that this machine is to destroy what it has of the account.
     var isWiped = false
     var full: Full?
+    /// The contents at which the hub broke off last, and how often in a row.
+    var breaks: (version: WireID, times: Int)?
     /// When everything was read anew last since the hub told a wrong size.
     var sizesRead: ContinuousClock.Instant?
     /// After which contents the search for those that are to come goes on, and the wake-up for which it began; nil once
@@ -662,6 +667,8 @@ final class ReplicaEngine: Sendable {
         isThere = try await fetch(needed.item, needed.version, to: handle)
       } catch is OtherSize {
         try await noteOtherSize(of: needed.item)
+      } catch let failure as HubFailure where failure.kind == .unreachable && isBreakingOff(needed.version.id) {
+        // If it is the network, whatever comes next fails, too. If these contents are damaged, all others come.
       } catch let error as SheafError where error.kind == .noSpace {
         tellLacking(needed.item, error)
       }
@@ -674,6 +681,16 @@ final class ReplicaEngine: Sendable {
     }
     try await call { library, _ in try library.release(handle) }
     return isDone
+  }
+
+  /// Notes that the hub broke off while it gave the contents of a version; returns whether it did so several times in a
+  /// row.
+  private func isBreakingOff(_ version: WireID) -> Bool {
+    state.withLock { state in
+      let times = state.breaks?.version == version ? state.breaks?.times ?? 0 : 0
+      state.breaks = times + 1 < Self.breaksLimit ? (version, times + 1) : nil
+      return times + 1 == Self.breaksLimit
+    }
   }
 
   /// Writes the contents of a version to an open file; returns whether the hub has them.
@@ -706,6 +723,9 @@ final class ReplicaEngine: Sendable {
       }
       switch failure.kind {
       case .refused(.notFound), .refused(.gone): isThere = false
+      case .refused(.failure):
+        isThere = false
+        tellDamage(item, failure)
       default: throw failure
       }
     }
@@ -789,6 +809,11 @@ final class ReplicaEngine: Sendable {
         goOn(from: search, after: wanted.id)
       } catch let failure as HubFailure where Self.hasNoMore(failure) {
         // The feed tells what became of it.
+        goOn(from: search, after: wanted.id)
+      } catch let failure as HubFailure where failure.kind == .refused(.failure) {
+        tellDamage(wanted.item, failure)
+        goOn(from: search, after: wanted.id)
+      } catch let failure as HubFailure where failure.kind == .unreachable && isBreakingOff(wanted.version) {
         goOn(from: search, after: wanted.id)
       }
       return true
@@ -1051,6 +1076,11 @@ final class ReplicaEngine: Sendable {
   }
 
   func tell(_ notice: ItemNotice) { if state.withLock({ $0.notices.add(notice) }) { log(notice) } }
+
+  /// Tells that contents do not come since the hub's store is damaged.
+  private func tellDamage(_ item: WireID, _ failure: HubFailure) {
+    tell(ItemNotice(item: item, text: "does not come here: \(failure.reason)"))
+  }
 
   private func log(_ notice: ItemNotice) {
     logger.notice("id:\(notice.item): \(notice.text)", metadata: ["account": "\(account)"])

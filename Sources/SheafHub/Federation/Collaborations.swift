@@ -15,6 +15,8 @@ struct Collaborations: Sendable {
   static let mostDevices = IdentityTree.sizes[IdentityTree.sizes.count - 1]
   /// Collaborations of an account.
   static let most = Sharing.mostJoined
+  /// Those with shares of one hub that the account has not accepted. Each one takes keys that its devices deposited.
+  static let mostUnanswered = 32
   /// Seconds after which a root is told again when a device asks, which it does every ten minutes (``Guests``).
   private static let toldAgainSeconds: Int64 = 300
   private static let hashLength = 32
@@ -107,6 +109,9 @@ struct Collaborations: Sendable {
         guard try count.first?.integer(0) ?? 0 < Self.most else {
           throw HubError(.conflict, "the account takes part in as many shares as it may")
         }
+        guard try Self.unanswered(from: address, of: person.zone, &connection) < Self.mostUnanswered else {
+          throw HubError(.conflict, "the account has not answered \(Self.mostUnanswered) invitations of this hub")
+        }
       }
       try connection.execute(
         """
@@ -173,9 +178,49 @@ struct Collaborations: Sendable {
     return known.map { $0.address == address.description && $0.owner == owner } ?? false
   }
 
+  /// How many shares of a hub an account was told of, and neither accepted nor is out of.
+  private static func unanswered(
+    from address: HubAddress, of zone: String, _ connection: inout any SQLConnection
+  ) throws -> Int {
+    let known = try connection.query(
+      "SELECT share, leaves FROM collaborations WHERE zone = $1 AND address = $2",
+      [.text(zone), .text(address.description)])
+    let accepted =
+      try connection.query("SELECT share FROM accepted_abroad WHERE zone = $1", [.text(zone)])
+      + connection.query(
+        "SELECT share FROM inbox WHERE zone = $1 AND acceptance = $2",
+        [.text(zone), .text(Acceptance.accepted.rawValue)])
+    let answered = Set(try accepted.map { try $0.blob(0) })
+    return try known.count { try !$0.blob(1).isEmpty && !answered.contains($0.blob(0)) }
+  }
+
+  // MARK: - Acceptance
+
+  /// Notes that an account takes part in a share of another hub, of whose word alone nobody does.
+  ///
+  /// - Throws: ``HubError`` of kind `notFound` for a share to which nobody invited the account.
+  func accept(_ share: WireID, by caller: Caller) async throws {
+    let key: [SQLValue] = [.text(caller.zone), .blob(share.bytes)]
+    try await database.write { connection in
+      _ = try Accounts.take(caller.zone, in: &connection)
+      guard try Stored.read(key, &connection) != nil else { throw HubShare.nothing }
+      try connection.execute("INSERT INTO accepted_abroad (zone, share) VALUES ($1, $2) ON CONFLICT DO NOTHING", key)
+    }
+  }
+
+  /// Whether an account takes part in a share of another hub, by its own word.
+  static func isAccepted(
+    _ share: WireID, of zone: String, _ connection: inout any SQLConnection
+  ) throws -> Bool {
+    try connection.query(
+      "SELECT share FROM accepted_abroad WHERE zone = $1 AND share = $2", [.text(zone), .blob(share.bytes)]
+    ).first != nil
+  }
+
   /// Has no key stand for somebody in a share any more, who is out.
   static func end(_ share: WireID, of zone: String, _ connection: inout any SQLConnection) throws {
     let key: [SQLValue] = [.text(zone), .blob(share.bytes)]
+    try connection.execute("DELETE FROM accepted_abroad WHERE zone = $1 AND share = $2", key)
     try connection.execute("DELETE FROM collaboration_keys WHERE zone = $1 AND share = $2", key)
     try connection.execute("DELETE FROM outgoing_roots WHERE zone = $1 AND share = $2", key)
     try connection.execute(
@@ -210,6 +255,7 @@ struct Collaborations: Sendable {
     try connection.execute("DELETE FROM deposits WHERE zone = $1", values)
     try connection.execute("DELETE FROM collaboration_keys WHERE zone = $1", values)
     try connection.execute("DELETE FROM outgoing_roots WHERE zone = $1", values)
+    try connection.execute("DELETE FROM accepted_abroad WHERE zone = $1", values)
     try connection.execute("DELETE FROM collaborations WHERE zone = $1", values)
   }
 

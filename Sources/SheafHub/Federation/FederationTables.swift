@@ -33,6 +33,12 @@ enum FederationTables {
       PRIMARY KEY (zone, share, device))
     """,
     """
+    CREATE TABLE IF NOT EXISTS accepted_abroad (
+      zone TEXT NOT NULL,
+      share BYTEA NOT NULL,
+      PRIMARY KEY (zone, share))
+    """,
+    """
     CREATE TABLE IF NOT EXISTS outgoing_roots (
       zone TEXT NOT NULL,
       share BYTEA NOT NULL,

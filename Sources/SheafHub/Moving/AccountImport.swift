@@ -53,8 +53,12 @@ extension Hub {
           throw AccountFileReader.damaged("an epoch is of another log")
         }
       }
-      try await database.write { connection in
-        for (table, row) in step { try connection.insert(row, into: table) }
+      do {
+        try await database.write { connection in
+          for (table, row) in step { try connection.insert(row, into: table) }
+        }
+      } catch HubStoreError.refused {
+        throw AccountFileReader.damaged("a row is there twice, or lacks what it needs")
       }
     }
     return used
@@ -129,8 +133,9 @@ private struct AccountFileReader {
     guard head.format == AccountFile.format, head.version == AccountFile.version,
       head.tables == tables.mapValues(\.columns)
     else { throw Self.damaged("another version of the program wrote it") }
-    guard UUID(uuidString: head.zone)?.uuidString.lowercased() == head.zone, head.number >= 0,
-      (0...head.number).contains(head.horizon), head.events >= 0, head.quota ?? 0 >= 0, head.epoch?.count == 16
+    guard UUID(uuidString: head.zone)?.uuidString.lowercased() == head.zone,
+      (0...ImportedRow.highest).contains(head.number), (0...head.number).contains(head.horizon),
+      (0...ImportedRow.highest).contains(head.events), head.quota ?? 0 >= 0, head.epoch?.count == 16
     else { throw Self.damaged("its head is nonsense") }
     hash.update(data: line)
     zone = head.zone
@@ -152,6 +157,13 @@ private struct AccountFileReader {
       let values = row.values.map(\.value)
       guard let table = tables[row.table], table.fits(values), values.first == .text(zone) else {
         throw Self.damaged("a row fits no table")
+      }
+      do {
+        try ImportedRow.check(values, of: table)
+      } catch let error as HubError {
+        throw Self.damaged("a row of \(table.name) has \(error.detail)")
+      } catch HubStoreError.corrupt(let reason) {
+        throw Self.damaged("a row of \(table.name): \(reason)")
       }
       hash.update(data: line)
       bytes += line.count
@@ -188,7 +200,13 @@ private struct AccountFileReader {
       }
       guard buffer.count <= AccountFile.longestLine else { throw Self.damaged("a line is too long") }
       searched = buffer.endIndex
-      guard let more = try file.read(upToCount: 1 << 20), !more.isEmpty else {
+      let read: Data?
+      do {
+        read = try file.read(upToCount: 1 << 20)
+      } catch {
+        throw Self.damaged("it cannot be read")
+      }
+      guard let more = read, !more.isEmpty else {
         if buffer.isEmpty { return nil }
         throw Self.damaged("its last line is not whole")
       }

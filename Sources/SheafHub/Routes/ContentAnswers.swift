@@ -1,6 +1,8 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import Logging
+import SheafHubStore
 import SheafModel
 import SheafWire
 
@@ -34,14 +36,16 @@ extension HubRoutes {
   /// was asked for, in that order.
   ///
   /// Each part has its length, so that its reader need not look for the boundary in contents, and in `Content-Location`
-  /// the address of the contents. A part that cannot be given has problem details in its place.
+  /// the address of the contents. A part that cannot be given has problem details in its place. So it is with damaged
+  /// contents, where that shows in their first bytes.
   ///
   /// - Parameters:
   ///   - base: The path before `/items/`.
+  ///   - logger: Hears of damage.
   ///   - open: Finds a version's size and reader. It is asked when the turn of the part comes.
   /// - Throws: ``HubError`` for a request that makes no sense.
   func severalContents(
-    _ request: Request, _ caller: Caller, at base: String,
+    _ request: Request, _ caller: Caller, at base: String, logger: Logger,
     _ open:
       @escaping @Sendable (ContentsRequest.Part) async throws -> (
         size: Int64, reader: @Sendable (Range<Int64>) -> ContentReader
@@ -67,12 +71,15 @@ extension HubRoutes {
       var former: ContentReader?
       for part in asked {
         let address = "\(base)/items/\(part.item)/versions/\(part.version)/content"
-        let opened: Opened
+        var opened: Opened
         do {
           let (size, reader) = try await open(part)
           opened = try Opened(part, size: size, reader)
-        } catch let error as HubError where Self.reasonsOfParts.contains(error.kind) {
-          let problem = try ByteBuffer(jsonLine: error.problem)
+          if let former { opened.reader.follow(former) }
+          try await opened.read(upTo: Self.piece)
+        } catch {
+          guard let failure = Self.problem(ofPart: error, logger) else { throw error }
+          let problem = try ByteBuffer(jsonLine: failure)
           pending.writeString(
             """
             --\(boundary)\r\nContent-Type: application/problem+json\r\nContent-Location: \(address)\r\n\
@@ -87,9 +94,7 @@ extension HubRoutes {
           --\(boundary)\r\nContent-Type: application/octet-stream\r\nContent-Location: \(address)\r\n\
           Content-Length: \(opened.range.count)\r\n\(opened.rangeField)\r\n
           """)
-        var reader = opened.reader
-        if let former { reader.follow(former) }
-        while let piece = try await reader.next() {
+        while let piece = try await opened.next() {
           if pending.readableBytes + piece.count < Self.piece {
             pending.writeBytes(piece)
             continue
@@ -101,7 +106,7 @@ extension HubRoutes {
           try await Self.write(piece, to: &writer)
         }
         pending.writeString("\r\n")
-        former = reader
+        former = opened.reader
       }
       pending.writeString("--\(boundary)--\r\n")
       try await watch.recheck(caller)
@@ -127,10 +132,23 @@ extension HubRoutes {
   /// Failures that are about one part and not about the request.
   private static let reasonsOfParts: Set<Problem.Kind> = [.notFound, .forbidden, .range]
 
+  /// What stands in the place of a part; nil for a failure that is not about it.
+  private static func problem(ofPart error: any Error, _ logger: Logger) -> Problem? {
+    switch error {
+    case let error as HubError where reasonsOfParts.contains(error.kind): return error.problem
+    case HubStoreError.corrupt(let reason):
+      logger.error("contents cannot be given", metadata: ["reason": "\(reason)"])
+      return Problem(.failure, detail: "the hub's store has these contents no more, or damaged")
+    default: return nil
+    }
+  }
+
   /// A part that was found.
   private struct Opened {
     let range: Range<Int64>
-    let reader: ContentReader
+    var reader: ContentReader
+    /// Pieces that were read and not written yet.
+    private var beginning: ArraySlice<[UInt8]> = []
     /// `Content-Range` (RFC 9110, section 14.4) with its end of line; empty for whole contents.
     let rangeField: String
 
@@ -145,6 +163,21 @@ extension HubRoutes {
       rangeField =
         range.isEmpty || range.count == size
         ? "" : "Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)\r\n"
+    }
+
+    /// Reads the first pieces, of so many bytes and one piece more at most.
+    mutating func read(upTo limit: Int) async throws {
+      var length = 0
+      while length < limit, let piece = try await reader.next() {
+        beginning.append(piece)
+        length += piece.count
+      }
+    }
+
+    /// The next piece; nil at the end.
+    mutating func next() async throws -> [UInt8]? {
+      if let piece = beginning.popFirst() { return piece }
+      return try await reader.next()
     }
   }
 }
@@ -165,6 +198,6 @@ enum ByteRange {
     }
     guard match.2.isEmpty || last != nil, last ?? .max >= first else { return nil }
     guard first < size else { throw outside }
-    return first..<min(size, (last ?? .max - 1) + 1)
+    return first..<(min(size - 1, last ?? .max) + 1)
   }
 }

@@ -90,6 +90,14 @@ extension HubRoutes {
           return try .json(found)
         }
       ])
+    add(
+      "v1/collaborations/:share/acceptance", to: routes,
+      [
+        .put: { _, context in
+          try await collaborations.accept(try shareID("share", context), by: try context.requireCaller())
+          return Response(status: .noContent)
+        }
+      ])
   }
 
   /// Bytes of a deposit, of which a key takes up to 240.

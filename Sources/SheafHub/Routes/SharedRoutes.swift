@@ -107,7 +107,8 @@ extension HubRoutes {
           let (caller, place) = try await shared(context)
           // A right that ended is no matter of the parts.
           _ = try await feeds.number(of: place)
-          return try await severalContents(request, caller, at: "/v1/shares/\(place.share)") { part in
+          return try await severalContents(request, caller, at: "/v1/shares/\(place.share)", logger: context.logger) {
+            part in
             let (facts, manifest) = try await feeds.version(part.version, of: part.item, of: place)
             return (
               facts.size, { ContentReader(contents, manifest, $0, of: part.version, part.item, in: place) }

@@ -202,7 +202,7 @@ extension HubRoutes {
         .post: { request, context in
           let caller = try context.requireCaller()
           let zone = caller.zone
-          return try await severalContents(request, caller, at: "/v1") { part in
+          return try await severalContents(request, caller, at: "/v1", logger: context.logger) { part in
             let (facts, manifest) = try await contents.version(part.version, of: part.item, in: zone)
             return (
               facts.size, { ContentReader(contents, manifest, $0, of: part.version, part.item, in: zone) }

@@ -92,11 +92,27 @@ struct Inboxes: Sendable {
       else { throw HubError(.notFound, "the account was not invited") }
       _ = try Accounts.take(person.zone, in: &connection)
       var head = try ZoneHead.take(person.zone, in: &connection)
+      if note.acceptance == .accepted,
+        try !Collaborations.isAccepted(entry.share, of: person.zone, &connection)
+          && !Self.isJoined(entry.share, by: person.zone, &connection)
+      {
+        // Nobody takes part by another hub's word alone.
+        return person.zone
+      }
       let isNews = try Self.put(
         note, revision: news.revision, of: entry.share, into: person.zone, &head, at: now, &connection)
       if isNews, note.acceptance == .removed { try Collaborations.end(entry.share, of: person.zone, &connection) }
       return person.zone
     }
+  }
+
+  /// Whether an inbox has a share as one that was accepted.
+  private static func isJoined(
+    _ share: WireID, by zone: String, _ connection: inout any SQLConnection
+  ) throws -> Bool {
+    let rows = try connection.query(
+      "SELECT acceptance FROM inbox WHERE zone = $1 AND share = $2", [.text(zone), .blob(share.bytes)])
+    return try rows.first?.text(0) == Acceptance.accepted.rawValue
   }
 
   /// The facts of a share of this hub in an account's inbox, as events tell them; nil for one that offers nothing now.

@@ -202,6 +202,42 @@ import Testing
     }
   }
 
+  /// By another hub's word nobody takes part in a share of it, and it can use up neither keys nor places.
+  @Test func nobodyTakesPartByAnotherHubsWord() async throws {
+    try await TwoHubs.with { hubs in
+      let bob = try await GuestDevice(Self.bob, at: hubs.two)
+      let (eve, share) = (Eve(hubs), WireID())
+      func tell(_ acceptance: WireAcceptance, _ revision: Int64) async throws {
+        let news = Self.news("eve@eve.example", of: share, at: "eve.example", acceptance, revision: revision)
+        #expect(try await eve.post(news, Federation.inboxPath, to: hubs.two).status == 204)
+      }
+      let asked = Self.request("eve@eve.example", share)
+      #expect(try await eve.post(asked, Federation.keysPath, to: hubs.two).status == 200)
+      try await tell(.accepted, 1)
+      #expect(try await bob.inbox().isEmpty)
+      try await tell(.pending, 2)
+      try await tell(.accepted, 3)
+      #expect(try await bob.inbox().map(\.acceptance) == [.pending])
+      // Once he is out, it takes his word again.
+      #expect(try await bob.acceptAbroad(share).status == 204)
+      try await tell(.accepted, 4)
+      #expect(try await bob.inbox().map(\.acceptance) == [.accepted])
+      try await tell(.removed, 5)
+      try await tell(.accepted, 6)
+      #expect(try await bob.inbox().map(\.acceptance) == [.removed])
+      for _ in 0..<Collaborations.mostUnanswered {
+        let more = Self.request("eve@eve.example")
+        #expect(try await eve.post(more, Federation.keysPath, to: hubs.two).status == 200)
+      }
+      let last = Self.request("eve@eve.example")
+      #expect(try await eve.post(last, Federation.keysPath, to: hubs.two).problem == .conflict)
+      // Others may invite him.
+      let (_, alice) = try await hubs.one.member("alice@one.example")
+      let (_, path) = try await hubs.share(alice)
+      #expect(try await hubs.invite(Self.bob, to: path, by: alice).status == 200)
+    }
+  }
+
   /// The owner's hub takes no answer that is another one than it asked for.
   @Test func answersAreChecked() async throws {
     try await TwoHubs.with { hubs in

@@ -21,9 +21,14 @@ import Testing
       let plan = try await story.document("plan", "1", in: trip)
       try await story.save(plan, "2")
       for number in 0..<20 { try await story.document("d\(number)", "\(number)") }
+      let first = try #require(
+        try await story.hub.contents.versions(of: plan, after: 0, limit: 1, in: story.alice.zone).versions.first)
+      try await story.hub.labels.label(first.id, of: plan, as: "first", in: story.alice.zone, by: "device")
       let doomed = try await story.document("doomed", "")
       try await story.delete(doomed)
-      try await story.share(trip, with: [story.bob])
+      let share = try await story.share(trip, with: [story.bob])
+      let base = try await story.hub.feeds.item(plan, in: story.alice.zone)?.version?.id
+      try await story.send(.save(plan, WireID(), base: base, "3"), to: share, by: story.bob)
       try await story.hub.folderRetentions.set(
         SentRetention(keepDeleted: 9 * 86_400, keepVersions: nil), of: trip, in: story.alice.zone)
       try await body(story, "\(folder.path)/alice")
@@ -172,6 +177,47 @@ import Testing
         let hash = Chunk(Array(body.utf8)).hash
         try await refuses(
           [lines[0]] + rows + ["{\"rows\":\(rows.count),\"sha256\":\"\(hash)\"}"], "no item has its name")
+        // So are these, which no device could have sent, or from which the hub could not count on.
+        func altered(_ line: String, _ column: Int, _ value: Any) throws -> String {
+          var row = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+          var values = try #require(row["values"] as? [Any])
+          values[column] = value
+          row["values"] = values
+          let data = try JSONSerialization.data(withJSONObject: row, options: [.sortedKeys, .withoutEscapingSlashes])
+          return String(decoding: data, as: UTF8.self)
+        }
+        func refusesSound(_ head: String, _ rows: some Collection<String>, _ what: Comment) async throws {
+          let hash = Chunk(Array(([head] + rows).map { $0 + "\n" }.joined().utf8)).hash
+          try await refuses([head] + rows + ["{\"rows\":\(rows.count),\"sha256\":\"\(hash)\"}"], what)
+        }
+        let sound = Array(lines.dropFirst().dropLast())
+        for number in [Int64.max, .max - 1] {
+          let head = try #require(
+            try JSONSerialization.jsonObject(with: Data(lines[0].utf8)) as? [String: Any]
+          ).merging(["number": number]) { $1 }
+          let data = try JSONSerialization.data(withJSONObject: head, options: [.sortedKeys, .withoutEscapingSlashes])
+          try await refusesSound(String(decoding: data, as: UTF8.self), sound, "a head with number \(number)")
+        }
+        let place = "[{\"name\":\"LnZlcnNpb25z\",\"parent\":\"00000000-0000-0000-0000-000000000000\"}]"
+        let alterations: [(table: String, column: String, value: Any)] = [
+          ("items", "places", place), ("items", "places", "x"), ("items", "mode", -1), ("items", "mode", Int64.max),
+          ("items", "attributes", "{\"user.sheaf.id\":\"AA==\"}"),
+          ("items", "attributes", "{\"security.capability\":\"AA==\"}"), ("items", "number", Int64.max),
+          ("versions", "number", Int64.max), ("versions", "number", -1), ("versions", "number", 0),
+          ("version_changes", "number", Int64.max), ("labelled", "changes", Int64.max),
+          ("labels", "label", "\u{1B}[1m"),
+          ("labels", "label", ""), ("authors", "handle", ""),
+          ("authors", "handle", "\u{1B}"),
+          ("placements", "placed_by", "nobody"), ("events", "event", "nope"),
+          ("events", "event", String(repeating: "[", count: 10_000)), ("chunks", "lease", Int64.max),
+        ]
+        for (table, column, value) in alterations {
+          let columns = try #require(HubTables.all.first { $0.name == table }).columns
+          let index = try #require(sound.firstIndex { $0.contains("\"table\":\"\(table)\"") }, "\(table)")
+          var rows = sound
+          rows[index] = try altered(rows[index], #require(columns.firstIndex(of: column)), value)
+          try await refusesSound(lines[0], rows, "\(table).\(column) is \(value)")
+        }
         // The sound one is taken after all of these.
         try text.write(toFile: path, atomically: true, encoding: .utf8)
         try await Self.read(path, into: hub.hub)

@@ -312,6 +312,52 @@ import Testing
     }
   }
 
+  /// Of a small document the hub lost the bytes, and of a large one some are damaged. All others come, and these too once
+  /// the hub has them again.
+  @Test func damageAtTheHubKeepsNothingElseBack() throws {
+    try withNewMachines { place, laptop, desktop in
+      _ = try laptop.succeed("connect", place.link, "--name", "laptop")
+      try laptop.mount()
+      try laptop.shell(
+        """
+        echo lost > a; head -c 3000000 /dev/urandom > large
+        for n in $(seq 9); do echo $n > b$n; done; head -c 3000000 /dev/urandom > other
+        """)
+      try laptop.wait()
+      let database = "\(place.hub.hubFolder)/hub.sqlite"
+      func change(_ sql: String) throws {
+        try place.hub.stop()
+        try Command(["sqlite3", database, sql]).succeed()
+        _ = try place.serve()
+      }
+      let last = try laptop.shell("tail -c 100 large | od -An -v -tx1 | tr -d ' \\n'")
+      try change(
+        """
+        CREATE TABLE kept AS SELECT * FROM chunk_bytes WHERE bytes = CAST('lost\n' AS BLOB)
+          OR instr(bytes, x'\(last)');
+        DELETE FROM chunk_bytes WHERE bytes = CAST('lost\n' AS BLOB);
+        UPDATE chunk_bytes SET bytes = zeroblob(length(bytes)) WHERE instr(bytes, x'\(last)')
+        """)
+      try connect(desktop, by: laptop)
+      let same = "cmp '\(laptop.library.documents)/other' other && cat b*"
+      try eventually("the others are here", within: .seconds(60)) {
+        try Command.shell("cd '\(desktop.library.documents)' && timeout 5 bash -c \"\(same)\"").run().text
+          == (1...9).map { "\($0)" }.joined(separator: "\n")
+      }
+      try eventually("the damage is told", within: .seconds(60)) {
+        try desktop.succeed("status").text.contains("the hub's store has these contents no more, or damaged")
+      }
+      #expect(try desktop.sheaf("status").text.contains("connected with"))
+      try change(
+        """
+        DELETE FROM chunk_bytes WHERE (zone, hash) IN (SELECT zone, hash FROM kept);
+        INSERT INTO chunk_bytes SELECT * FROM kept; DROP TABLE kept
+        """)
+      for command in ["--pause", "--resume"] { try desktop.succeed("sync", command) }
+      try expectSame([laptop, desktop], "once the hub has them again")
+    }
+  }
+
   /// At each step of a replica its process is killed, the step fails, or the disk is full.
   @Test(arguments: ["begin", "commit", "committed"])
   func whatFailsIsDoneAgain(_ point: String) throws {

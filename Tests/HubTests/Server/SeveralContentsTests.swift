@@ -124,6 +124,22 @@ import Testing
     }
   }
 
+  /// Whatever numbers a range has.
+  @Test func rangesEndWithTheContents() throws {
+    let highest = Int64.max
+    for (header, range) in [
+      ("bytes=0-\(highest)", 0..<11), ("bytes=3-\(highest)", 3..<11), ("bytes=3-\(highest - 1)", 3..<11),
+      ("bytes=3-", 3..<11), ("bytes=10-10", 10..<11), ("bytes=-\(highest)", 0..<11), ("bytes=-1", 10..<11),
+      ("bytes=0-0", 0..<1), ("bytes=5-4", nil), ("bytes=0-99999999999999999999", nil), ("bytes=-", nil),
+    ] as [(String, Range<Int64>?)] {
+      #expect(try ByteRange.of(header, size: 11) == range, "\(header)")
+    }
+    for header in ["bytes=11-\(highest)", "bytes=\(highest)-\(highest)", "bytes=-0"] {
+      #expect(throws: HubError.self, "\(header)") { try ByteRange.of(header, size: 11) }
+    }
+    #expect(throws: HubError.self) { try ByteRange.of("bytes=0-\(highest)", size: 0) }
+  }
+
   /// Contents that clients are given take so much memory and no more, and no account has all of it.
   @Test func answersHaveALimit() async throws {
     var limits = ServerLimits()

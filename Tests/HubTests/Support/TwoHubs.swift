@@ -120,6 +120,11 @@ struct GuestDevice: Sendable {
       })
   }
 
+  /// Tells its own hub that the account takes part in a share of another one.
+  func acceptAbroad(_ share: WireID) async throws -> HubClient.Answer {
+    try await hub.client.send("PUT", "/v1/collaborations/\(share)/acceptance", token: token)
+  }
+
   func inbox() async throws -> [InboxEntry] {
     try await hub.client.send("GET", "/v1/inbox", token: token).decode(InboxPage.self).entries
   }
