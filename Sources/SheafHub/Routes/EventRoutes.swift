@@ -106,7 +106,7 @@ extension HubRoutes {
       let ticking = Task {
         while !Task.isCancelled {
           try? await Task.sleep(for: limits.silence)
-          heard.hear(.all)
+          heard.hear(.silence)
         }
       }
       defer {
@@ -115,8 +115,13 @@ extension HubRoutes {
       }
       /// What of these logs is news. Those from which more may come are listened to from now on.
       func fresh(_ logs: [EventLogs.Log]) -> [LogNews.Log] {
-        for log in logs where log.isOpen {
+        for log in logs {
           let key = log.place?.log ?? Hub.log(of: caller.zone)
+          guard log.isOpen else {
+            // When it goes on is no matter of somebody who is out.
+            listening.removeValue(forKey: key)?.cancel()
+            continue
+          }
           let news = log.place.map { HeardLogs.News.share($0) } ?? .own
           if listening[key] == nil { listening[key] = listen(key, after: log.last, for: news, heard) }
         }
@@ -130,12 +135,17 @@ extension HubRoutes {
       let inbox = Inboxes.feed(of: caller.zone)
       listening[inbox] = listen(inbox, after: nil, for: .all, heard)
       var logs = fresh(start)
-      var head = "retry: 1000\n\n"
+      var (head, isSilent) = ("retry: 1000\n\n", true)
       while true {
-        let text = logs.isEmpty ? ": \n\n" : "data: \(String(buffer: try ByteBuffer(jsonLine: LogNews(logs: logs))))\n"
-        try await writer.write(ByteBuffer(string: head + text))
+        if isSilent || !logs.isEmpty {
+          // A comment tells the device that the stream lives.
+          let text =
+            logs.isEmpty ? ": \n\n" : "data: \(String(buffer: try ByteBuffer(jsonLine: LogNews(logs: logs))))\n"
+          try await writer.write(ByteBuffer(string: head + text))
+        }
         head = ""
         guard let heardOf = await heard.next() else { break }
+        isSilent = heardOf.contains(.silence)
         logs = fresh(try await self.logs(heardOf, of: caller.zone))
       }
       try await writer.finish(nil)
@@ -144,11 +154,11 @@ extension HubRoutes {
   }
 
   private func logs(_ changed: Set<HeardLogs.News>, of zone: String) async throws -> [EventLogs.Log] {
-    if changed.contains(.all) { return try await hub.logs.all(of: zone) }
+    if changed.contains(.all) || changed.contains(.silence) { return try await hub.logs.all(of: zone) }
     var logs: [EventLogs.Log] = []
     for news in changed {
       switch news {
-      case .all: break
+      case .all, .silence: break
       case .own: logs.append(try await hub.logs.own(of: zone))
       case .share(let place): if let log = try await hub.logs.log(of: place) { logs.append(log) }
       }
@@ -175,6 +185,8 @@ private final class HeardLogs: Sendable {
     case share(SharedPlace)
     /// Any of them, or there are others than before.
     case all
+    /// Nothing may have been said for long.
+    case silence
   }
 
   private let changed = Mutex<Set<News>>([])

@@ -13,30 +13,36 @@ extension HubRoutes {
     let body = ResponseBody { writer in
       defer { place.giveBack() }
       var (told, toldOfShares) = (FeedNews(number: -1, inbox: -1), [WireID: Int64]())
-      var listening = [
+      let listening = [
         listen(caller.zone, after: start[caller.zone], heard) { $0.zone = max($0.zone, $1) },
         listen(inbox, after: start[inbox], heard) { $0.inbox = max($0.inbox, $1) },
       ]
-      var known: Set<SharedPlace> = []
+      var known: [SharedPlace: Task<Void, Never>] = [:]
       let ticking = Task {
         while !Task.isCancelled {
           try? await Task.sleep(for: limits.silence)
-          heard.change { _ in }
+          heard.change { $0.isSilent = true }
         }
       }
       defer {
         ticking.cancel()
-        for task in listening { task.cancel() }
+        for task in listening + known.values { task.cancel() }
       }
       heard.change { _ in }
       while let feeds = await heard.next() {
         var (next, places) = (FeedNews(number: feeds.zone, inbox: feeds.inbox), feeds.places)
         if next.inbox != told.inbox {
-          for place in try await hub.logs.joined(by: caller.zone) {
+          let joined = Set(try await hub.logs.joined(by: caller.zone))
+          for (place, task) in known where !joined.contains(place) {
+            // When it goes on from here is no matter of somebody who is out.
+            task.cancel()
+            known[place] = nil
             places.insert(place)
-            guard known.insert(place).inserted else { continue }
-            listening.append(listen(place.feed, after: nil, heard) { feeds, _ in feeds.places.insert(place) })
           }
+          for place in joined where known[place] == nil {
+            known[place] = listen(place.feed, after: nil, heard) { feeds, _ in feeds.places.insert(place) }
+          }
+          places.formUnion(joined)
         }
         for place in places {
           // Nothing that came after the end of a right is told.
@@ -53,6 +59,7 @@ extension HubRoutes {
         let isBeginning = told.number < 0
         let isNews = !next.shares.isEmpty || next.number > told.number || next.inbox > told.inbox
         told = FeedNews(number: next.number, inbox: next.inbox)
+        guard isNews || isBeginning || feeds.isSilent else { continue }
         // A comment tells the device that the stream lives.
         let text = isNews ? "data: \(Self.text(next))\n\n" : ": \n\n"
         try await writer.write(ByteBuffer(string: (isBeginning ? "retry: 1000\n\n" : "") + text))
@@ -87,6 +94,8 @@ private final class HeardFeeds: Sendable {
     var inbox: Int64
     /// Shares that may have gone on.
     var places: Set<SharedPlace> = []
+    /// Whether nothing may have been said for long.
+    var isSilent = false
   }
 
   private let feeds: Mutex<Feeds>
@@ -109,7 +118,7 @@ private final class HeardFeeds: Sendable {
   func next() async -> Feeds? {
     for await _ in wakeUps {
       return feeds.withLock { feeds in
-        defer { feeds.places = [] }
+        defer { (feeds.places, feeds.isSilent) = ([], false) }
         return feeds
       }
     }

@@ -515,6 +515,8 @@ extension Library {
       for draft in inode.drafts { autosave(inode, draft, time) }
       sessions.removeIfEnded(inode)
     }
+    // A replica sends what ended, and no call of a program told it of that.
+    for ended in sessions.ended { tell(.appearance(ended.inode.ino), to: ended.item.owner) }
   }
 
   /// Whether so much time has passed since `start`. Where the clock was put back nobody knows, and waiting would take

@@ -492,6 +492,26 @@ import Testing
     }
   }
 
+  /// Whoever empties a document may be about to write it, so that version ends a moment later.
+  @Test func whatWasEmptiedIsSent() throws {
+    try withMachines { _, laptop, desktop in
+      try laptop.shell("echo one > a; echo one > b")
+      try expectSame([laptop, desktop], "the beginning")
+      try laptop.shell(": > a; : > b")
+      for name in ["a", "b"] {
+        try eventually("\(name) is empty at the other machine", within: .seconds(30)) {
+          var status = stat()
+          return stat("\(desktop.library.documents)/\(name)", &status) == 0 && status.st_size == 0
+        }
+      }
+      try laptop.shell("echo two > a; : > b")
+      try laptop.wait()
+      try laptop.shell("echo two > b")
+      try expectSame([laptop, desktop], "the next saves")
+      #expect(try desktop.shell("ls; cat a b") == "a\nb\ntwo\ntwo")
+    }
+  }
+
   @Test func aMachineThatWasRemovedKeepsWhatItHas() throws {
     try withMachines { place, laptop, desktop in
       try laptop.shell("echo one > a")
