@@ -36,6 +36,8 @@ struct EditingSession {
   var closedBy: SavingProcess?
   /// Handles that wrote.
   var writers: [UInt64: SessionWriter] = [:]
+  /// Who truncated the document by its name last.
+  var truncater: Caller?
 
   /// The process that wrote, or that several did.
   var saver: SavingProcess {

@@ -86,6 +86,7 @@ extension Library {
       try rebase(draft, inode, changedThrough: handle, basis, by: caller)
     }
     draft.session?.onlyAppends = appends
+    if let caller { draft.session?.truncater = caller }
     draft.session?.lastWriter = handle
     draft.session?.closedBy = nil
     if let handle {

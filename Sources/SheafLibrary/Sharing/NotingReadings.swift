@@ -61,6 +61,8 @@ extension Library {
 
   /// Notes that those who wrote in a session have seen the version that it made.
   func noteSaved(_ version: SeenVersion, by session: EditingSession, _ inode: Inode) {
+    // Whoever only emptied it wrote through no handle.
+    if session.writers.isEmpty, let caller = session.truncater { noteKnown(version, of: inode, by: caller) }
     let isTogether = inode.openCount > 1
     for (handle, writer) in session.writers {
       guard let file = files[handle] else {

@@ -504,11 +504,16 @@ import Testing
           return stat("\(desktop.library.documents)/\(name)", &status) == 0 && status.st_size == 0
         }
       }
-      try laptop.shell("echo two > a; : > b")
-      try laptop.wait()
-      try laptop.shell("echo two > b")
+      // The next save by the same shell is based on that.
+      let shell = """
+        echo one > c; \(try SheafProgram.path()) sync --wait 60 --library '\(laptop.library.library)' > /dev/null
+        : > c; while [ "$(getfattr --only-values -n user.sheaf.version c)" -lt 2 ] \
+          || [ "$(getfattr --only-values -n user.sheaf.sync c)" != synced ]; do read -t 0.2 < <(:) || true; done
+        echo two > c
+        """
+      try laptop.shell("echo two > a; echo two > b; \(shell)")
       try expectSame([laptop, desktop], "the next saves")
-      #expect(try desktop.shell("ls; cat a b") == "a\nb\ntwo\ntwo")
+      #expect(try desktop.shell("ls; cat a b c") == "a\nb\nc\ntwo\ntwo\ntwo")
     }
   }
 
