@@ -249,4 +249,37 @@ import Testing
     #expect(!text.contains("told") && text.contains(id.description), "\(text)")
     #expect(try ReplicaTexts().decode(text) as ReplicaStep == plain)
   }
+
+  /// The hub has the contents of a save no more: its author deleted the document meanwhile. The machine that could not
+  /// show that save did nothing, and brings nothing back.
+  @Test(arguments: [false, true]) func whatCouldNotBeShownIsNoChangeHere(_ isTold: Bool) throws {
+    try LibraryStory.tell { story in
+      let (laptop, desktop) = (story.laptop, story.desktop)
+      try laptop.save("one", at: "doc")
+      try story.sync()
+      laptop.rest()
+      try laptop.save("two", at: "doc")
+      try story.connect(laptop)
+      let account = desktop.account
+      while try desktop.library.step(of: account) == nil { #expect(try desktop.step(&story.hub, losesAnswer: false)) }
+      try laptop.remove("doc")
+      try story.connect(laptop)
+      func fail() throws {
+        let (number, step) = try #require(try desktop.library.step(of: account))
+        guard case .set = step else { throw LibraryMachine.Broken(description: "\(step)") }
+        #expect(try !desktop.library.carryOut(number, step, of: account, contents: nil))
+      }
+      try fail()
+      if !isTold {
+        // It tries again before it hears of the deletion.
+        _ = try desktop.library.plan(account)
+        #expect(try desktop.library.sends(of: account, limit: 10).isEmpty)
+        try fail()
+      }
+      let before = story.hub.page(after: 0, limit: .max).items
+      try story.sync()
+      #expect(story.paths.isEmpty)
+      #expect(story.hub.page(after: 0, limit: .max).items == before)
+    }
+  }
 }

@@ -3,8 +3,8 @@ package import SheafHubStore
 /// Moves a hub that nobody serves to another store, and compares every row.
 ///
 /// The copy has the hub's secret from the beginning, and a mark until it is whole. A move that was interrupted begins
-/// anew: what is there already is compared with what it is a copy of, and copied again where it differs. A store that
-/// has another hub, or has gone on since it was copied, is left alone.
+/// anew: what is there already is compared with what it is a copy of, and copied again where it differs. A store without
+/// the mark that has a hub is left alone, also if that is a whole copy of this one: it may be served by now.
 package struct StoreMove: Sendable {
   /// What was moved.
   package struct Outcome: Hashable, Sendable, Codable {
@@ -36,8 +36,8 @@ package struct StoreMove: Sendable {
   ///
   /// - Throws: ``HubError`` of kind `conflict` where the target has something else, or the source is damaged.
   package func run() async throws -> Outcome {
-    try await begin()
     let zones = try await Self.zones(of: source)
+    guard try await begin() else { return try await compareWhole(zones) }
     for zone in try await Self.zones(of: target) where !zones.contains(zone) { try await destroy(zone) }
     for zone in zones { try await copy(zone) }
     for table in HubTables.directories { try await copy(table, zone: nil) }
@@ -61,11 +61,14 @@ package struct StoreMove: Sendable {
   // MARK: - Steps
 
   /// Makes the target this hub's, if it is nobody else's.
-  private func begin() async throws {
+  ///
+  /// - Returns: false where it is a whole copy already. Nothing is changed then.
+  private func begin() async throws -> Bool {
     let secret = try await source.read { connection in try Self.value(Self.secret, in: &connection) }
     guard let secret else { throw HubStoreError.corrupt("the hub has no secret") }
-    try await target.write { connection in
+    return try await target.write { connection in
       let known = try Self.value(Self.secret, in: &connection)
+      if known == secret, try Self.value(Self.mark, in: &connection) == nil { return false }
       let zones = try connection.query("SELECT COUNT(*) FROM zones").first?.integer(0) ?? 0
       let handles = try connection.query("SELECT COUNT(*) FROM handles").first?.integer(0) ?? 0
       guard known == secret || (zones == 0 && handles == 0) else {
@@ -75,6 +78,18 @@ package struct StoreMove: Sendable {
       for name in [Self.secret, Self.mark] {
         try connection.execute("INSERT INTO secrets (name, value) VALUES ($1, $2)", [.text(name), .blob(secret)])
       }
+      return true
+    }
+  }
+
+  /// Compares a store that was a whole copy once, and may have gone on since.
+  private func compareWhole(_ zones: [String]) async throws -> Outcome {
+    let gone = HubError(.conflict, "the store has this hub already, and one of the two has gone on since; name another store")
+    guard try await Self.zones(of: target) == zones else { throw gone }
+    do {
+      return try await compare(zones)
+    } catch let error as HubError where error.kind == .conflict {
+      throw gone
     }
   }
 

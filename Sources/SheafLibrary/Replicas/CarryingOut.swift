@@ -152,6 +152,7 @@ extension Library {
         if !isDone {
           switch step {
           case .place(let id, _), .delete(let id, _): try noteReturning(id, account, change)
+          case .set(let item, let before, _): try noteUnset(item, since: before, account, change)
           default: break
           }
         }
@@ -178,6 +179,20 @@ extension Library {
     row.mark = try replicaTexts.encode(ReplicaMark.undone)
     (row.news, row.newsNumber) = (row.base, base.number)
     try change.rows.setReplicaItem(of: account, id.bytes, row)
+  }
+
+  /// Notes that an item could not be made as the hub has it. What it has here is older, and is no change that was made
+  /// here: as such it would go to the hub, and bring back what others deleted meanwhile.
+  private func noteUnset(_ item: LocalItem, since before: LocalItem, _ account: Int64, _ change: Change) throws {
+    var row = try change.rows.replicaItem(of: account, item.item.bytes)
+    guard var base: ItemState = try row.base.map({ try replicaTexts.decode($0) }) else { return }
+    if row.news == nil { (row.news, row.newsNumber) = (row.base, base.number) }
+    if item.mode != before.mode { base.mode = before.mode }
+    if item.mtime != before.mtime { base.mtime = before.mtime }
+    if item.target != before.target { base.target = before.target }
+    if item.attributes != before.attributes { base.attributes = before.attributes }
+    row.base = try replicaTexts.encode(base)
+    try change.rows.setReplicaItem(of: account, item.item.bytes, row)
   }
 
   /// Notes that an item has names here that are older than the deed by which the hub has others for it.
