@@ -52,10 +52,12 @@ struct HubFolder {
   /// - Throws: ``SheafError`` if there is no hub.
   func settings() throws -> HubSettings {
     guard let data = FileManager.default.contents(atPath: settingsFile) else {
-      let exists = FileManager.default.fileExists(atPath: settingsFile)
+      var status = stat()
+      let isMissing = lstat(settingsFile, &status) != 0 && errno == ENOENT
       throw SheafError(
-        .notFound, subject: path.printable, reason: exists ? "cannot be read" : "has no hub",
-        advice: exists ? "run this as the hub's user" : "make one with sheaf-hub init")
+        .notFound, subject: (isMissing ? path : settingsFile).printable,
+        reason: isMissing ? "has no hub" : "cannot be read by this user",
+        advice: isMissing ? "make one with sheaf-hub init" : "run this as the hub's user, whose file it is to be")
     }
     do {
       return try JSONDecoder().decode(HubSettings.self, from: data)
@@ -104,7 +106,26 @@ struct HubFolder {
     HubAddresses(try settings.addresses.map { try HubAddress($0) })
   }
 
+  /// The store of a hub that is there.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound` where its file is missing: an empty hub would know nobody.
   func database(_ settings: HubSettings) throws -> any Database {
+    if settings.store == "sqlite", isLost(databaseFile) {
+      throw SheafError(
+        .notFound, subject: databaseFile.printable, reason: "is missing or empty, and everything of this hub was in it",
+        advice: "bring it back, with the files whose names begin like it, or serve the folder of the last backup")
+    }
+    return try newDatabase(settings)
+  }
+
+  private func isLost(_ file: String) -> Bool {
+    var status = stat()
+    guard lstat(file, &status) == 0 else { return errno == ENOENT }
+    return status.st_size == 0
+  }
+
+  /// The store of a hub that is being made.
+  func newDatabase(_ settings: HubSettings) throws -> any Database {
     if settings.store == "sqlite" { return try SQLiteDatabase(path: databaseFile) }
     return PostgresDatabase(target: settings.store)
   }

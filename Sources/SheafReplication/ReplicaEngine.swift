@@ -43,6 +43,8 @@ final class ReplicaEngine: Sendable {
   private static let largeLimit = 256
   /// How long what did not fit on the disk waits until it is tried again.
   private static let roomPause = Duration.seconds(30)
+  /// How long a machine that the hub seems not to know leaves it alone at least.
+  private static let answerPause = Duration.seconds(5)
   /// How often at most everything is read anew since the hub told a wrong size.
   private static let sizesPause = Duration.seconds(600)
 
@@ -64,6 +66,8 @@ final class ReplicaEngine: Sendable {
     var lacking = LackingRoom()
     /// Whether it ended since the hub says that there is no such share for the account.
     var isOut = false
+    /// Whether it ended by an answer that may be another one's than the hub's, so that it is asked again, though rarely.
+    var isTriedAgain = false
     /// Whether the hub says that this machine is to destroy what it has of the account.
     var isWiped = false
     var full: Full?
@@ -259,6 +263,13 @@ final class ReplicaEngine: Sendable {
         group.cancelAll()
         return first
       }
+      // For a moment another one may have answered in the hub's place, such as the page of a network to log in to.
+      if isEnded, state.withLock({ $0.isTriedAgain }), !Task.isCancelled {
+        try? await Task.sleep(for: Self.answerPause)
+        await signal.wait(atMost: .seconds(Self.pauses.longest))
+        state.withLock { ($0.isTriedAgain, $0.needsFeed) = (false, true) }
+        isEnded = false
+      }
     }
     library.endObserving(door)
     told.finish()
@@ -353,10 +364,13 @@ final class ReplicaEngine: Sendable {
 
   private func note(_ failure: HubFailure) {
     let isFinal = isFinal(failure)
-    if isFinal {
+    if isFinal, state.withLock({ $0.state != .failed }) {
       logger.notice(
         "a replica ends",
         metadata: ["account": "\(account)", "subject": "\(subject.scope.path)", "reason": "\(failure)"])
+    }
+    if failure.kind == .deviceRemoved || failure.kind == .certificateChanged {
+      state.withLock { $0.isTriedAgain = true }
     }
     if isFinal, case .refused = failure.kind { state.withLock { $0.isOut = true } }
     if failure.kind == .deviceWiped { state.withLock { $0.isWiped = true } }

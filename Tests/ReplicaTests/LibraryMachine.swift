@@ -238,8 +238,8 @@ final class LibraryMachine {
       var handle: UInt64?
       if let needed = try library.needsContents(step, of: account) {
         if losesAnswer { return true }
-        // A hub that went back may have them no more.
-        if let text = hub.text(needed.version.id) {
+        // A hub that went back may have them no more. What was deleted it does not give out.
+        if let text = hub.text(needed.version.id), hub.gives(needed.item) {
           if number.isMultiple(of: 2) {
             contents = .bytes(Array(text.utf8))
           } else {

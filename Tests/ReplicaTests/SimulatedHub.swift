@@ -66,6 +66,9 @@ struct SimulatedHub {
 
   func text(_ version: WireID) -> String? { zone.text(of: version).map { String(decoding: $0, as: UTF8.self) } }
 
+  /// Whether it gives out the contents of an item.
+  func gives(_ item: WireID) -> Bool { zone.state(item).map { !$0.isDeleted } ?? false }
+
   /// Takes the place of a hub that was lost.
   mutating func restore(_ earlier: SimulatedHub) {
     let (epoch, seconds, last) = (epoch, seconds, Int64(earlier.zone.events.count))

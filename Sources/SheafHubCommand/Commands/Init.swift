@@ -83,7 +83,7 @@ struct InitCommand: AsyncParsableCommand {
     }
     try await folder.make(settings, files: files) {
       // The tables are made now, so that a store that cannot be used is noticed here.
-      let database = try folder.database(settings)
+      let database = try folder.newDatabase(settings)
       let result = await Result { try await Hub.prepare(database) }
       await database.close()
       try result.get()

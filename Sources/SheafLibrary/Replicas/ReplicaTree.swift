@@ -320,13 +320,20 @@ extension Library {
     return attributes
   }
 
+  /// Whether a document has just got the name of a backup: an editor that saves gives it its own again, with what is new.
+  private func isYoungBackup(_ inode: Inode, at time: Timestamp) -> Bool {
+    guard case .backup = FileRole(inode.row.name) else { return false }
+    let age = time.nanoseconds.subtractingReportingOverflow(inode.row.ctime.nanoseconds)
+    return !age.overflow && (0..<Identity.standing).contains(age.partialValue)
+  }
+
   /// Whether the hub may hear of an item.
   func readiness(of inode: Inode, _ item: ItemRow, isKnown: Bool, at time: Timestamp) throws -> LocalItem.Readiness {
     if item.isQuiet { return .never }
     let isPassing = try FileRole(inode.row.name).isQuiet { try entry(inode.row.parent, $0) != nil }
     if isPassing { return isKnown ? .waiting : .never }
     if inode.isFolder { return .ready }
-    if isKnown { return .ready }
+    if isKnown { return isYoungBackup(inode, at: time) ? .waiting : .ready }
     if inode.writerCount > 0 { return .waiting }
     let age = time.nanoseconds.subtractingReportingOverflow(inode.row.ctime.nanoseconds)
     return age.overflow || age.partialValue < 0 || age.partialValue >= Self.replicaPause ? .ready : .waiting

@@ -358,6 +358,24 @@ import Testing
     }
   }
 
+  /// Some editors give the document the name of a backup before they write it anew. Others hear of one save.
+  @Test func aBackupBesideADocumentIsNoRename() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > doc.txt")
+      try expectSame([laptop, desktop], "the beginning")
+      let save = """
+        import os, time
+        os.rename("doc.txt", "doc.txt~"); time.sleep(0.3)
+        open("doc.txt", "w").write("two\\n")
+        """
+      try laptop.shell("python3 -c '\(save)'")
+      try expectSame([laptop, desktop], "the save", travelling: true)
+      #expect(try desktop.shell("ls; cat doc.txt") == "doc.txt\ntwo")
+      let activity = try desktop.succeed("activity").text
+      #expect(!activity.contains("renamed"), "\(activity)")
+    }
+  }
+
   /// At each step of a replica its process is killed, the step fails, or the disk is full.
   @Test(arguments: ["begin", "commit", "committed"])
   func whatFailsIsDoneAgain(_ point: String) throws {
@@ -514,6 +532,38 @@ import Testing
       try laptop.shell("echo two > a; echo two > b; \(shell)")
       try expectSame([laptop, desktop], "the next saves")
       #expect(try desktop.shell("ls; cat a b c") == "a\nb\nc\ntwo\ntwo\ntwo")
+    }
+  }
+
+  /// Something else answered in the hub's place for a moment, by another key.
+  @Test func whoSawAnotherKeyComesBack() throws {
+    try withMachines { place, laptop, desktop in
+      try laptop.shell("echo one > a")
+      try expectSame([laptop, desktop], "the beginning")
+      let files = "cd '\(place.hub.hubFolder)'; cp certificate.pem key.pem '\(place.folder.path)'"
+      try place.hub.stop()
+      try Command.shell(
+        """
+        \(files); openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem \
+          -out certificate.pem -days 9 -subj /CN=other -addext subjectAltName=IP:127.0.0.1 2>&1
+        """
+      ).succeed()
+      _ = try place.serve()
+      try eventually("it is noticed", within: .seconds(60)) {
+        try laptop.succeed("status").text.contains("shows another key")
+      }
+      try place.hub.stop()
+      try Command.shell(
+        "cd '\(place.hub.hubFolder)' && cp '\(place.folder.path)'/*.pem . && chmod 600 key.pem"
+      ).succeed()
+      _ = try place.serve()
+      try laptop.shell("echo two > b")
+      for machine in [laptop, desktop] {
+        try eventually("\(machine.name) is connected", within: .seconds(90)) {
+          try machine.succeed("status").text.contains("connected with")
+        }
+      }
+      try expectSame([laptop, desktop], "with the right key")
     }
   }
 
