@@ -84,7 +84,8 @@ package struct StoreMove: Sendable {
 
   /// Compares a store that was a whole copy once, and may have gone on since.
   private func compareWhole(_ zones: [String]) async throws -> Outcome {
-    let gone = HubError(.conflict, "the store has this hub already, and one of the two has gone on since; name another store")
+    let gone = HubError(
+      .conflict, "the store has this hub already, and one of the two has gone on since; name another store")
     guard try await Self.zones(of: target) == zones else { throw gone }
     do {
       return try await compare(zones)
