@@ -62,7 +62,7 @@ struct OpenHub {
     }
     let made = try await hub.accounts.makeCode(for: zone)
     let link = EnrollmentLink(
-      scheme: settings.security == .plain ? "http" : "https", address: address.description, code: made.code,
+      scheme: address.scheme(isPlain: settings.security == .plain), address: address.description, code: made.code,
       fingerprint: try folder.fingerprint(settings))
     return LinkFacts(link: link.description, expires: made.expires)
   }

@@ -58,7 +58,9 @@ extension HubRoutes {
 
   private func link(_ made: (code: String, expires: String)) throws -> LinkFacts {
     guard let address = hub.addresses.first else { throw HubError(.failure, "the hub has no address") }
-    let link = EnrollmentLink(scheme: scheme, address: address.description, code: made.code, fingerprint: fingerprint)
+    let link = EnrollmentLink(
+      scheme: address.scheme(isPlain: scheme == "http"), address: address.description, code: made.code,
+      fingerprint: fingerprint)
     return LinkFacts(link: link.description, expires: made.expires)
   }
 }

@@ -54,6 +54,11 @@ public struct HubAddress: Hashable, Sendable, CustomStringConvertible {
     return numbers.count == 4 && numbers[0] == 127 && !numbers.contains(nil)
   }
 
+  /// The scheme by which machines dial a hub at this address.
+  ///
+  /// - Parameter isPlain: Whether the hub has no TLS of its own. Other machines reach it through a proxy that has.
+  public func scheme(isPlain: Bool) -> String { isPlain && isLoopback ? "http" : "https" }
+
   private static func isHexDigit(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),

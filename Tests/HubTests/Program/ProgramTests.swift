@@ -332,7 +332,20 @@ import Testing
       #expect(try program.serve("--listen", "unix:\(socket)") == "http://hub.example")
       let answer = try Command(["curl", "-sS", "--unix-socket", socket, "http://hub.example/v1"]).succeed()
       #expect(answer.text.contains("\"sheaf-hub\""))
+      // Machines dial the proxy.
+      let link = try program.succeed("account", "add", "alice@hub.example")
+      #expect(link.hasPrefix("https://hub.example/enrol/") && !link.contains("#"), "\(link)")
       try program.stop()
+      // An empty hub would know nobody.
+      for (command, left) in [("mv", "missing"), ("truncate -s 0", "empty")] {
+        let file = "\(program.hubFolder)/hub.sqlite"
+        try Command.shell("\(command) '\(file)' \(command == "mv" ? "'\(file).away'" : "")").succeed()
+        for command in ["check", "serve", "status"] {
+          let refused = try program.run(command)
+          #expect(refused.status == 1 && refused.errorText.contains("is missing or empty"), "\(left): \(refused)")
+        }
+        if command == "mv" { try Command.shell("mv '\(file).away' '\(file)'").succeed() }
+      }
     }
   }
 
