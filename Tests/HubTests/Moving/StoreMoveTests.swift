@@ -158,7 +158,7 @@ import Testing
       #expect(try await other.accounts.list().map(\.handle) == ["dora@hub.example"])
       try await other.hub.removeAccount(zone: zone)
       #expect(try await refusal() == nil)
-      // One that has gone on since is newer than what it was copied from, be it by an account alone.
+      // A copy that was served since is newer than its source, even if all that it has got is an account.
       let eve = try await other.account("eve@hub.example")
       #expect(try await refusal() == .conflict)
       #expect(try await other.accounts.list().count == 4)
