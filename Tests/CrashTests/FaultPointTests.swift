@@ -139,8 +139,9 @@ import Testing
       // The next process, and one more after it.
       _ = try library.tryMount(environment: ["SHEAF_FAULT": "\(point):kill:1"])
       let compacted = try library.sheaf("compact", "--library", library.library)
+      // The mount may have come to the point by itself before; `compact` then finds none, and does it alone.
       #expect(
-        compacted.status == 0 ? !point.hasPrefix("sweep.") : library.server == nil,
+        library.server == nil || compacted.status == 0 && !point.hasPrefix("sweep."),
         "SHEAF_FAULT=\(point) while recovering, at sheaf compact: \(compacted)")
       if library.server != nil { try library.killServer() }
       library.breakMount()
