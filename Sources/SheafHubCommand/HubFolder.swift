@@ -92,7 +92,7 @@ struct HubFolder {
             .exists, subject: left.printable, reason: "is there already, and may hold what a hub stored last",
             advice: "name another folder, or move it away")
         }
-        made += ["", "-wal", "-shm"].map { databaseFile + $0 }
+        made += ["", "-wal", "-shm", "-journal"].map { databaseFile + $0 }
       }
       try await fill()
     } catch {
@@ -142,11 +142,28 @@ struct HubFolder {
 
   /// The fingerprint of a certificate that the hub made itself; nil for others.
   func fingerprint(_ settings: HubSettings) throws -> String? {
-    guard settings.security == .own else { return nil }
-    guard let pem = FileManager.default.contents(atPath: certificateFile) else {
-      throw SheafError(.notFound, subject: certificateFile.printable, reason: "cannot be read")
+    settings.security == .own ? try HubCertificate.fingerprint(pem: text(of: certificateFile)) : nil
+  }
+
+  /// The file of the certificate to serve with, and until when it is valid; nil for plain HTTP.
+  func certificateFacts(_ settings: HubSettings) throws -> (file: String, end: Timestamp)? {
+    guard settings.security != .plain else { return nil }
+    let file = settings.security == .own ? certificateFile : settings.certificate ?? ""
+    return (file, try HubCertificate.end(pem: text(of: file)))
+  }
+
+  /// Whether others than its user may read the key to serve with.
+  func isKeyExposed(_ settings: HubSettings) -> Bool {
+    let file = settings.security == .own ? keyFile : settings.key ?? ""
+    var status = stat()
+    return settings.security != .plain && stat(file, &status) == 0 && status.st_mode & 0o004 != 0
+  }
+
+  private func text(of file: String) throws -> String {
+    guard let data = FileManager.default.contents(atPath: file) else {
+      throw SheafError(.notFound, subject: file.printable, reason: "cannot be read")
     }
-    return try HubCertificate.fingerprint(pem: String(decoding: pem, as: UTF8.self))
+    return String(decoding: data, as: UTF8.self)
   }
 
   /// Keeps a second process from serving the same SQLite file, until this one ends.
@@ -242,6 +259,9 @@ struct HubFolder {
     do {
       try body()
     } catch {
+      if let cause = (error as? CocoaError)?.underlying as? POSIXError {
+        throw SheafError(systemError: cause.code.rawValue, subject: path.printable)
+      }
       throw SheafError(.inputOutput, subject: path.printable, reason: error.localizedDescription)
     }
   }

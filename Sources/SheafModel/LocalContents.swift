@@ -30,10 +30,13 @@ package struct Disconnection: Hashable, Sendable, Codable {
   package let account: AccountHandle
   /// Documents that went, since nothing of their contents was here.
   package let removed: Int
+  /// Whether this machine is no device of the account any more. The hub was not reached where it is.
+  package let isDeviceRemoved: Bool
 
-  package init(account: AccountHandle, removed: Int) {
+  package init(account: AccountHandle, removed: Int, isDeviceRemoved: Bool) {
     self.account = account
     self.removed = removed
+    self.isDeviceRemoved = isDeviceRemoved
   }
 }
 

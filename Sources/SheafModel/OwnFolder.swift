@@ -73,7 +73,12 @@ package final class OwnFile: Sendable {
     folder = open(place.isEmpty ? path.hasPrefix("/") ? "/" : "." : place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard folder >= 0 else { throw SheafError(systemError: errno, subject: place.printable) }
     descriptor = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw SheafError(systemError: errno, subject: path.printable) }
+    guard descriptor >= 0 else {
+      let error = errno
+      throw SheafError(
+        systemError: error, subject: path.printable,
+        advice: error == EEXIST ? "name a file that is not there yet" : nil)
+    }
   }
 
   deinit {

@@ -10,7 +10,13 @@ struct Departures {
     let send: Send
     /// Versions that follow, each in a send of its own.
     let versions: [LocalVersion]
+    /// Whether these are of the same group as `send`.
+    var isWhole = false
   }
+
+  /// Bytes of the versions of a new document that are sent as one group, at most: the hub keeps chunks for a day until
+  /// all are there.
+  private static let wholeBytes: Int64 = 256 << 20
 
   private var draft: ReplicaDraft
   /// The newest number of the feed below which everything is shown.
@@ -179,11 +185,16 @@ struct Departures {
   private mutating func creation(of local: LocalItem) throws -> Departure? {
     // The hub has the id of a document that was deleted there, with its versions.
     if local.kind == .document, local.unsent.isEmpty, local.version == nil { return nil }
+    // The hub compares what is current with what has the name there, so it is to hear of all versions at once.
+    var isWhole =
+      local.unsentBytes <= Self.wholeBytes && local.unsent.count <= WireLimits.sendsPerRequest
+      && zip(local.unsent, local.unsent.dropFirst()).allSatisfy { $1.base == $0.id }
+    if try isSentAlone(local.item) { isWhole = false }
     return Departure(
       send: Send(
         serial: 0, item: local.item, kind: local.kind, read: read, places: local.places.sorted(), mode: local.mode,
         mtime: local.mtime, target: local.target, attributes: local.attributes,
-        version: local.unsent.first.map(Self.sent)), versions: Array(local.unsent.dropFirst()))
+        version: local.unsent.first.map(Self.sent)), versions: Array(local.unsent.dropFirst()), isWhole: isWhole)
   }
 
   private static func sent(_ version: LocalVersion) -> SentVersion {
@@ -334,11 +345,13 @@ struct Departures {
       }
       for id in group {
         guard let departure = departures[id] else { continue }
-        for version in departure.versions {
-          sends.append([
-            Send(
-              serial: 0, item: id, kind: .document, base: departure.send.base, read: read, version: Self.sent(version))
-          ])
+        let versions = departure.versions.map { version in
+          Send(serial: 0, item: id, kind: .document, base: departure.send.base, read: read, version: Self.sent(version))
+        }
+        if departure.isWhole, group.count == 1 {
+          sends[sends.count - 1] += versions
+        } else {
+          sends += versions.map { [$0] }
         }
       }
     }

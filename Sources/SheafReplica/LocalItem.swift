@@ -47,6 +47,9 @@ package struct LocalItem: Hashable, Sendable, Codable {
   package var isLacking = false
   /// What the hub has not acknowledged, the oldest first. Versions of sessions that go on are not among them.
   package var unsent: [LocalVersion]
+  /// Bytes of the contents of these together. It is told of documents that the hub does not have, and no part of a
+  /// stored step.
+  package var unsentBytes: Int64 = 0
   package var readiness: Readiness
 
   private enum CodingKeys: CodingKey {

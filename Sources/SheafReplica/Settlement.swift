@@ -115,8 +115,16 @@ struct Settlement {
   /// It is one with an item that had the name at the hub.
   private mutating func join(_ id: WireID, _ send: Send, _ verdict: Verdict) throws {
     let other = verdict.item
-    // It is that item already.
-    if other == id { return try acknowledge(id, send, verdict) }
+    if other == id {
+      // It is that item already. Its version may be one that the hub had.
+      var send = send
+      if let mine = send.version?.id, let theirs = verdict.version, mine != theirs {
+        try forget(mine, of: id)
+        try draft.identify(id, as: id, versions: [mine: theirs])
+        send.version?.id = theirs
+      }
+      return try acknowledge(id, send, verdict)
+    }
     guard try isOther(other, than: id, of: send.kind) else { return try refuse(id, send, .invalid) }
     try draft.addAlias(id, of: other)
     var versions: [WireID: WireID] = [:]

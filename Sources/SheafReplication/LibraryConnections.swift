@@ -12,6 +12,8 @@ import Synchronization
 /// The connections of a library's accounts with their hubs, while one process has the library open.
 package final class LibraryConnections: ConnectionController {
   private static let threadCount = 2
+  /// How long the end of a connection waits for the hub.
+  private static let removalPatience = Duration.seconds(5)
 
   let library: Library
   private let folder: DeviceFolder?
@@ -341,14 +343,14 @@ package final class LibraryConnections: ConnectionController {
     await endWiping(account)
   }
 
-  package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws -> Int {
+  package func disconnect(_ handle: AccountHandle, discardsUnsent: Bool) async throws -> Disconnection {
     let account = try library.number(of: handle)
     guard let replica = try library.replica(account) else {
       guard let wipe = try library.wipe(of: account), wipe.state != .begun else {
         throw SheafError(.notFound, subject: "\(handle)", reason: "is connected to no hub")
       }
       try await forgetWipe(of: account, wipe)
-      return 0
+      return Disconnection(account: handle, removed: 0, isDeviceRemoved: true)
     }
     if !discardsUnsent, case let counts = try library.replicaCounts(account), counts.unsent > 0 {
       throw SheafError(
@@ -360,10 +362,33 @@ package final class LibraryConnections: ConnectionController {
     let device = try library.replicaDevice(account)
     let key = try WireID(bytes: replica.zone).map { try self.key(account, $0) }
     try library.disconnect(account)
+    var isDeviceRemoved = true
     // The file that this one is a copy of may be the device still.
-    if device?.isOriginal ?? true { try key?.remove() }
+    if device?.isOriginal ?? true, let key {
+      isDeviceRemoved = await removeOwnDevice(key)
+      try key.remove()
+    }
     noteOtherAccounts(than: account)
-    return try await removeAbsent(of: account)
+    let removed = try await removeAbsent(of: account)
+    return Disconnection(account: handle, removed: removed, isDeviceRemoved: isDeviceRemoved)
+  }
+
+  /// Takes the device of a key away from its account.
+  ///
+  /// - Returns: whether it is no device of the account any more; false where the hub does not answer in time.
+  private func removeOwnDevice(_ key: DeviceKeyFile) async -> Bool {
+    guard let device = try? key.file.read(), let id = WireID(device.id) else { return false }
+    let client = DeviceClient(device)
+    let isRemoved: Bool
+    do {
+      try await withTimeout(Self.removalPatience) { try await client.removeDevice(id) }
+      isRemoved = true
+    } catch {
+      isRemoved = (error as? HubFailure)?.kind == .deviceRemoved
+    }
+    // A connection that is still being made is so for seconds.
+    Task { await client.shutdown() }
+    return isRemoved
   }
 
   private static func items(_ count: Int64) -> String { count == 1 ? "1 item" : "\(count) items" }

@@ -699,7 +699,7 @@ final class ReplicaEngine: Sendable {
 
   /// Notes that the hub broke off while it gave the contents of a version; returns whether it did so several times in a
   /// row.
-  private func isBreakingOff(_ version: WireID) -> Bool {
+  func isBreakingOff(_ version: WireID) -> Bool {
     state.withLock { state in
       let times = state.breaks?.version == version ? state.breaks?.times ?? 0 : 0
       state.breaks = times + 1 < Self.breaksLimit ? (version, times + 1) : nil

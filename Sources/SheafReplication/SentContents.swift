@@ -58,7 +58,9 @@ struct SentContents: Sendable {
       }
       let filled: Send?
       do {
-        filled = try await self.filled(each.send, parts[each.send.serial])
+        // What a large group has no room for goes before it.
+        let part = inlined >= Self.inlineLimit && each.send.version != nil ? Part.extents : parts[each.send.serial]
+        filled = try await self.filled(each.send, part)
       } catch let failure as HubFailure where failure.kind == .refused(.quota) {
         guard groups.count == 1 else {
           groups.removeLast()

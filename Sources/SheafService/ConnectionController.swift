@@ -14,11 +14,11 @@ package protocol ConnectionController: ShareController, ContentsSource {
   /// - Throws: ``SheafError`` as ``preview(_:)`` does, before the link is spent.
   func connect(_ request: ConnectionRequest) async throws -> ConnectionStatus
 
-  /// Ends the connection of an account. Everything that is here stays.
+  /// Ends the connection of an account, and takes this machine from its devices if the hub answers within five seconds.
+  /// Everything that is here stays.
   ///
-  /// - Returns: How many documents went, since nothing of their contents was here.
   /// - Throws: ``SheafError``: `notFound`; `busy` while something is not sent, unless that is to be discarded.
-  func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws -> Int
+  func disconnect(_ account: AccountHandle, discardsUnsent: Bool) async throws -> Disconnection
 
   /// Sets how much is sent and fetched; returns how it is then.
   ///

@@ -23,8 +23,8 @@ extension LibraryAPI {
     }
     routes.delete(":handle") { request, context in
       let discards = try request.parameter("discard") == "true"
-      let removed = try await connectionController().disconnect(handle(in: context), discardsUnsent: discards)
-      return try Response.json(Disconnection(account: handle(in: context), removed: removed))
+      return try Response.json(
+        try await connectionController().disconnect(handle(in: context), discardsUnsent: discards))
     }
     routes.post(":handle/sync") { _, context in
       try Response.json(try await connectionController().synchronize(handle(in: context)))

@@ -152,6 +152,14 @@ extension StoreTransaction {
     }
   }
 
+  /// Bytes of the contents of all versions of an item together, holes included; the largest number there is for more.
+  package func versionBytes(of item: Int64) throws -> Int64 {
+    try all("SELECT size FROM versions WHERE item = ?", item) { try $0[0] as Int64 }.reduce(0) { sum, size in
+      let (total, overflow) = sum.addingReportingOverflow(max(0, size))
+      return overflow ? .max : total
+    }
+  }
+
   package func insert(_ version: VersionRow) throws {
     try change(
       Self.versionInsertion,

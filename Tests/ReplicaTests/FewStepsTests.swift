@@ -74,6 +74,38 @@ import Testing
     }
   }
 
+  /// Documents that both machines had before they were connected are one where their contents are equal, with the
+  /// versions of both.
+  @Test(arguments: [false, true]) func equalDocumentsWithHistoriesBecomeOne(_ isAlike: Bool) throws {
+    try LibraryStory.tell { story in
+      for machine in [story.laptop, story.desktop] {
+        let other = isAlike || machine === story.laptop ? "" : "other "
+        try machine.makeFolder("plans")
+        for text in ["one", "two", "three"] { try machine.save("\(other)\(text)", at: "plans/trip.md") }
+        try machine.save("\(other)text", at: "plans/differs.md")
+        try machine.save("\(machine.name)", at: "plans/differs.md")
+        try machine.save("four", at: "plans/trip.md")
+      }
+      try story.sync()
+      #expect(story.paths == ["plans", "plans/differs (2).md", "plans/differs.md", "plans/trip.md"])
+      #expect(try story.text("plans/trip.md") == "four")
+      let own = ["one", "two", "three", "four"]
+      let all = isAlike ? own : own + ["other one", "other two", "other three", "four"]
+      for machine in [story.laptop, story.desktop] {
+        let id = try #require(try machine.id("plans/trip.md"))
+        let history = try machine.history(of: id).values.sorted { $0.number < $1.number }
+        #expect(history.map(\.text) == all, "\(machine.name)")
+        let ino = try #require(try machine.inode("plans/trip.md"))
+        #expect(try machine.library.locked { try machine.library.item(of: machine.library.inode(ino))?.conflict } == nil)
+      }
+      // Both go on from there.
+      try story.desktop.save("five", at: "plans/trip.md")
+      try story.sync()
+      #expect(try story.text("plans/trip.md") == "five")
+      #expect(story.paths.count == 4)
+    }
+  }
+
   @Test func whatIsNewIsMadeUnderItsNameAtOnce() throws {
     try LibraryStory.tell { story in
       try story.sync()

@@ -102,7 +102,8 @@ struct Disconnect: AsyncParsableCommand {
     commandName: "disconnect", abstract: "End the connection of an account with its hub.",
     discussion: """
       Everything that is here stays, and so does everything that the hub has. Documents of which nothing is here go from here; \
-      `sheaf keep` fetches them before. This machine's key for the hub is removed. \
+      `sheaf keep` fetches them before. This machine's key for the hub is removed, and the machine goes from the account's \
+      list if the hub can be reached. \
       While something is not sent, this is refused.
 
       Examples:
@@ -127,6 +128,11 @@ struct Disconnect: AsyncParsableCommand {
     if end.removed > 0 {
       let documents = Format.count(end.removed, "document")
       try StandardOutput.line("\(documents) of which nothing was here are at the hub alone.")
+    }
+    if !end.isDeviceRemoved {
+      try StandardOutput.line(
+        "The hub did not answer, so this machine is still in the account's list of machines. Take it out on another one: "
+          + "sheaf device remove NAME")
     }
   }
 }
@@ -381,7 +387,9 @@ enum ConnectedAccount {
         (
           "Waiting",
           status.isSettled && status.unsent == 0 && status.unfetched == 0
-            ? "nothing" : "\(status.unsent) to be sent, \(status.unfetched) to be fetched"
+            ? "nothing"
+            : status.unsent == 0 && status.unfetched == 0
+              ? "looking for what changed" : "\(status.unsent) to be sent, \(status.unfetched) to be fetched"
         ))
       facts += status.notices.map { ("Notice", $0.printable) }
       text += Table.facts(facts).text

@@ -25,8 +25,8 @@ package struct Contents: Sendable {
     try Self.check(hashes, bytes: bytes)
     let lease = clock.now.nanoseconds + Self.lease
     return try await database.write { connection in
-      var head = try ZoneHead.take(zone, in: &connection)
-      try head.use(bytes)
+      var head = try ZoneHead.take(zone, expecting: bytes, in: &connection)
+      try head.upload(bytes)
       return try Self.missing(hashes, lease: lease, of: zone, in: &connection)
     }
   }
@@ -63,7 +63,7 @@ package struct Contents: Sendable {
     }
     try await database.read { connection in
       var head = try ZoneHead.read(zone, in: &connection)
-      try head.use(max(0, length))
+      try head.upload(max(0, length))
     }
   }
 
@@ -75,7 +75,7 @@ package struct Contents: Sendable {
     let now = clock.now
     try await database.write { connection in
       var head = try ZoneHead.take(zone, in: &connection)
-      try Self.store(chunk, lease: now, of: zone, in: &connection, &head)
+      try Self.store(chunk, isAhead: true, lease: now, of: zone, in: &connection, &head)
       try head.write(zone, in: &connection)
     }
   }
@@ -93,15 +93,17 @@ package struct Contents: Sendable {
   }
 
   /// Stores a chunk in a zone that the transaction has taken, or renews its lease.
+  ///
+  /// - Parameter isAhead: Whether it comes before its version.
   static func store(
-    _ chunk: Chunk, lease now: Timestamp, of zone: String, in connection: inout any SQLConnection,
-    _ head: inout ZoneHead
+    _ chunk: Chunk, isAhead: Bool = false, lease now: Timestamp, of zone: String,
+    in connection: inout any SQLConnection, _ head: inout ZoneHead
   ) throws {
     let lease = SQLValue.integer(now.nanoseconds + Self.lease)
     let renewed = try connection.execute(
       "UPDATE chunks SET lease = $1 WHERE zone = $2 AND hash = $3", [lease, .text(zone), .blob(chunk.hash.bytes)])
     if renewed > 0 { return }
-    try head.use(Int64(chunk.bytes.count))
+    if isAhead { try head.upload(Int64(chunk.bytes.count)) } else { try head.use(Int64(chunk.bytes.count)) }
     try connection.execute(
       "INSERT INTO chunks (zone, hash, length, uses, lease) VALUES ($1, $2, $3, 0, $4)",
       [.text(zone), .blob(chunk.hash.bytes), .integer(Int64(chunk.bytes.count)), lease])

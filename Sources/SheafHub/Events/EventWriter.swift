@@ -79,16 +79,27 @@ struct EventWriter {
           PendingEvent(
             id: WireID().description, type: type, subject: id, time: time, data: data, shared: shared))
       }
-      let version = row.version == before?.version ? nil : try row.version.flatMap { try draft.version($0) }
-      let base = try version?.base.flatMap { try draft.version($0) }
-      data.version = version.map {
-        EventDetails.Version(
-          number: $0.number, base: base?.item == id ? base?.number : nil, size: $0.size, cause: $0.cause.rawValue)
+      let saves = row.version == before?.version ? [] : saves(of: id, draft)
+      func details(of version: VersionRow) throws -> EventDetails.Version {
+        let base = try version.base.flatMap { try draft.version($0) }
+        return EventDetails.Version(
+          number: version.number, base: base?.item == id ? base?.number : nil, size: version.size,
+          cause: version.cause.rawValue)
       }
-      let (done, saved) = (time(send?.time ?? version?.time), time(version?.time))
+      func appendSaves(_ versions: some Sequence<VersionRow>) throws {
+        for version in versions {
+          data.version = try details(of: version)
+          try append(.edit, at: time(version.time))
+        }
+      }
+      let version = before == nil ? saves.first : saves.last
+      data.version = try version.map(details)
+      let done = time(send?.time ?? version?.time)
       guard let before else {
         data.previousName = send?.previousName
         try append(.created, at: done)
+        data.previousName = nil
+        try appendSaves(saves.dropFirst())
         continue
       }
       switch (before.isDeleted, row.isDeleted) {
@@ -117,10 +128,17 @@ struct EventWriter {
           try append(old.parent == new.parent ? .renamed : .moved, at: done)
           swap(&moved, &data)
         }
-        if version != nil { try append(.edit, at: saved) }
+        try appendSaves(saves)
       }
     }
     return events
+  }
+
+  /// The versions of a document that were saved, the oldest first: of one that was merged at once, what became of it.
+  private func saves(of item: WireID, _ draft: ZoneDraft) -> [VersionRow] {
+    let versions = draft.newVersions.filter { $0.item == item }
+    return versions.indices.filter { $0 + 1 == versions.endIndex || versions[$0 + 1].cause != .merge }
+      .map { versions[$0] }
   }
 
   /// The share of an event; its URL and title are those of when it is read.

@@ -76,6 +76,11 @@ package final class CertificateFiles: Sendable {
     return configuration
   }
 
+  /// Until when the certificate is valid that is served now.
+  var end: Timestamp {
+    Timestamp(seconds: Int64(current().chain.first?.notValidAfter ?? .max))
+  }
+
   /// The pair in use; nil if the files have changed since they were read.
   private func unchanged() -> Pair? {
     state.withLock { $0.stamps == [Stamp(certificate), Stamp(key)] ? $0.pair : nil }

@@ -38,11 +38,32 @@ package enum HubCertificate {
   ///
   /// - Throws: ``SheafError`` for a text that is no certificate.
   package static func fingerprint(pem: String) throws -> String {
+    var serializer = DER.Serializer()
+    try serializer.serialize(certificate(pem: pem).publicKey)
+    return Base64URL.text(Array(SHA256.hash(data: serializer.serializedBytes)))
+  }
+
+  /// Until when the first certificate in a text is valid.
+  ///
+  /// - Throws: ``SheafError`` for a text that is no certificate.
+  package static func end(pem: String) throws -> Timestamp {
+    Timestamp(seconds: Int64(try certificate(pem: pem).notValidAfter.timeIntervalSince1970))
+  }
+
+  private static func certificate(pem: String) throws -> Certificate {
     guard let document = try? PEMDocument.first(in: pem), let certificate = try? Certificate(pemDocument: document)
     else { throw SheafError(.invalid, subject: "certificate", reason: "is no certificate in PEM form") }
-    var serializer = DER.Serializer()
-    try serializer.serialize(certificate.publicKey)
-    return Base64URL.text(Array(SHA256.hash(data: serializer.serializedBytes)))
+    return certificate
+  }
+
+  /// Seconds before its end from which on a certificate is warned of.
+  private static let warned: Int64 = 14 * 86_400
+
+  /// What an administrator is to hear of a certificate that is valid until `end`; nil while that is far.
+  package static func warning(end: Timestamp, now: Timestamp) -> String? {
+    if end.seconds <= now.seconds { return "the certificate ended \(end.secondsText), and machines refuse it: renew it" }
+    if end.seconds - now.seconds > warned { return nil }
+    return "the certificate ends \(end.secondsText): renew it"
   }
 
   /// The bytes of an IP address; nil for a name.

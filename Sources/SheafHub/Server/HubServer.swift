@@ -78,7 +78,7 @@ package final class HubServer: Sendable {
     // They end in the reverse order, each when the one before has ended: the server waits for its streams to end.
     var configuration = ServiceGroupConfiguration(
       services: [
-        server, HourlyUpkeep(hub: hub, logger: logger), CourierRounds(courier: hub.courier, logger: logger), news,
+        server, HourlyUpkeep(hub: hub, certificate: certificate, logger: logger), CourierRounds(courier: hub.courier, logger: logger), news,
         watch,
       ], logger: quiet)
     configuration.maximumGracefulShutdownDuration = limits.grace
@@ -104,11 +104,23 @@ package final class HubServer: Sendable {
       }
     } catch let error as IOError {
       throw SheafError(
-        systemError: error.errnoCode, subject: listen.description,
-        advice: "see whether another program listens there, and name another address with --listen")
-    } catch {
+        systemError: error.errnoCode, subject: listen.description, advice: Self.advice(after: error.errnoCode))
+    } catch is SocketAddressError {
       throw SheafError(
-        .inputOutput, reason: "the address cannot be bound: \(error)".printable, advice: "see whether it is in use")
+        .invalid, subject: listen.description, reason: "is no address, and no name of one, that this machine knows",
+        advice: "name one of its addresses with --listen, or 0.0.0.0 for all")
+    } catch {
+      throw SheafError(.inputOutput, subject: listen.description, reason: "cannot be bound: \(error)".printable)
+    }
+  }
+
+  /// What to do where an address cannot be bound.
+  private static func advice(after error: Int32) -> String {
+    switch error {
+    case EADDRINUSE: "see whether another program listens there, and name another address with --listen"
+    case EADDRNOTAVAIL: "name an address of this machine with --listen, or 0.0.0.0 for all"
+    case EACCES: "ports below 1024 need root, or CAP_NET_BIND_SERVICE; name another one with --listen"
+    default: "name another address with --listen"
     }
   }
 

@@ -95,9 +95,9 @@ package struct SharedFeeds: Sendable {
     try Contents.check(hashes, bytes: bytes)
     let lease = clock.now.nanoseconds + Contents.lease
     return try await database.write { connection in
-      var head = try ZoneHead.take(place.zone, in: &connection)
+      var head = try ZoneHead.take(place.zone, expecting: bytes, in: &connection)
       _ = try ShareAccess.require(.write, place, &connection)
-      try head.use(bytes)
+      try head.upload(bytes)
       return try hashes.filter { hash in
         let renewed = try connection.execute(
           "UPDATE uploads SET lease = $1 WHERE zone = $2 AND share = $3 AND account = $4 AND hash = $5",
@@ -120,7 +120,7 @@ package struct SharedFeeds: Sendable {
     try await database.read { connection in
       _ = try ShareAccess.require(.write, place, &connection)
       var head = try ZoneHead.read(place.zone, in: &connection)
-      try head.use(max(0, length))
+      try head.upload(max(0, length))
     }
   }
 
@@ -133,7 +133,7 @@ package struct SharedFeeds: Sendable {
       _ = try ShareAccess.require(.write, place, &connection)
       // Refused whether the zone has it or not, since nobody learns that by an upload.
       var full = head
-      try full.use(Int64(bytes.count))
+      try full.upload(Int64(bytes.count))
       try Contents.store(chunk, lease: now, of: place.zone, in: &connection, &head)
       try connection.execute(
         """

@@ -39,11 +39,15 @@ struct HourlyUpkeep: Service {
   private static let pause = Duration.seconds(60)
 
   let hub: Hub
+  let certificate: CertificateFiles?
   let logger: Logger
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
+        if let end = certificate?.end, let warning = HubCertificate.warning(end: end, now: hub.clock.now) {
+          logger.warning("\(warning)")
+        }
         do {
           // Rows that another process had not brought when it ended.
           try await hub.sharing.inboxes.deliverAll()

@@ -114,6 +114,7 @@ package struct Decision {
   private mutating func decide(_ proposal: Proposal) throws -> Verdict {
     let send = proposal.send
     let id = try draft.resolve(send.item)
+    if draft.isNew(id), sent.contains(id) { return try goOn(id, proposal) }
     try take(id)
     guard let row = try draft.item(id) else { return try create(id, proposal) }
     guard !row.isPurged else { throw Refusal(reason: .purged) }
@@ -142,6 +143,19 @@ package struct Decision {
       guard try draft.version(version.id) == nil else { throw Refusal(reason: .invalid) }
       add(version, proposal, to: &row, &verdict)
     }
+    try draft.put(row)
+    return verdict
+  }
+
+  /// Adds the next version to a document that the group makes.
+  private mutating func goOn(_ id: WireID, _ proposal: Proposal) throws -> Verdict {
+    let send = proposal.send
+    guard var row = try draft.item(id), row.kind == .document, send.kind == .document, !send.isDeletion,
+      send.places == nil, send.mode == nil, send.mtime == nil, send.target == nil, send.attributes == nil,
+      let version = send.version, version.base == row.version, try draft.version(version.id) == nil
+    else { throw Refusal(reason: .invalid) }
+    var verdict = Verdict(serial: send.serial, outcome: .done, item: id)
+    add(version, proposal, to: &row, &verdict)
     try draft.put(row)
     return verdict
   }
@@ -349,26 +363,62 @@ package struct Decision {
     }
   }
 
-  /// Makes a new item one with an older one that is the same.
+  /// Makes a new item one with an older one that is the same. Of two documents the current contents are; the one has
+  /// the versions of both then.
   private mutating func join(_ row: ItemRow, with occupant: WireID) throws -> Bool {
     guard sent.contains(row.item), row.places.count == 1, draft.isNew(row.item), !draft.isChanged(occupant),
       let other = try draft.item(occupant), other.kind == row.kind, other.target == row.target,
       // Nobody learns by equal contents what else there is.
-      try draft.isSeen(other),
-      let index = verdicts.firstIndex(where: { $0.item == row.item })
+      try draft.isSeen(other)
     else { return false }
-    if row.kind == .document {
-      guard let mine = row.version, let theirs = other.version, let digest = try draft.version(mine)?.digest,
-        digest == (try draft.version(theirs)?.digest)
-      else { return false }
-      // From now on the id of the dropped version means the version that stays.
-      draft.add(alias: mine, of: theirs)
+    let indices = verdicts.indices.filter { verdicts[$0].item == row.item }
+    guard row.kind == .document else {
+      try draft.withdraw(row.item)
+      draft.add(alias: row.item, of: occupant)
+      for index in indices {
+        verdicts[index] = Verdict(
+          serial: verdicts[index].serial, outcome: .joined, item: occupant, version: other.version)
+      }
+      return true
     }
+    guard let mine = row.version, let theirs = other.version, let digest = try draft.version(mine)?.digest,
+      digest == (try draft.version(theirs)?.digest)
+    else { return false }
+    let versions = draft.newVersions.filter { $0.item == row.item }
+    let alike = try alike(versions, upTo: theirs)
     try draft.withdraw(row.item)
     draft.add(alias: row.item, of: occupant)
-    verdicts[index] = Verdict(
-      serial: verdicts[index].serial, outcome: .joined, item: occupant, version: other.version)
+    var whole = other
+    for (place, (version, index)) in zip(versions, indices).enumerated() {
+      var verdict = Verdict(serial: verdicts[index].serial, outcome: .joined, item: occupant)
+      if let alike {
+        // From now on the id of the dropped version means the version that stays.
+        draft.add(alias: version.id, of: alike[place])
+        verdict.version = alike[place]
+      } else {
+        whole.versions += 1
+        whole.version = version.id
+        // The last one holds what is current, so nobody has missed anything.
+        let base = version.id == mine ? theirs : version.base
+        draft.add(version.of(occupant, number: whole.versions, base: base))
+        (verdict.version, verdict.versionNumber) = (version.id, whole.versions)
+      }
+      verdicts[index] = verdict
+    }
+    if whole != other { try draft.put(whole) }
     return true
+  }
+
+  /// The versions up to `last`, each based on the one before, that hold what `versions` do; nil where some do not.
+  private mutating func alike(_ versions: [VersionRow], upTo last: WireID) throws -> [WireID]? {
+    var found: [WireID] = []
+    var next: WireID? = last
+    for version in versions.reversed() {
+      guard let id = next, let other = try draft.version(id), other.digest == version.digest else { return nil }
+      found.append(id)
+      next = other.base
+    }
+    return found.reversed()
   }
 
   private mutating func freeName(_ place: Place, of row: ItemRow, besides wanted: [Place: WireID]) throws -> [UInt8] {

@@ -14,13 +14,13 @@ struct ZoneHead {
   /// The number of the newest event.
   private(set) var events: Int64
   let epoch: [UInt8]
-  /// Whether the store takes more contents.
-  private let hasRoom: Bool
+  /// What the store takes.
+  private let room: RoomLeft
   /// The number when the row was read.
   private let first: Int64
 
-  private init(_ row: SQLRow, hasRoom: Bool) throws {
-    self.hasRoom = hasRoom
+  private init(_ row: SQLRow, room: RoomLeft) throws {
+    self.room = room
     number = try row.integer(0)
     first = number
     used = try row.integer(1)
@@ -31,13 +31,17 @@ struct ZoneHead {
   }
 
   /// Takes a zone until the end of the transaction.
-  static func take(_ zone: String, in connection: inout any SQLConnection) throws -> ZoneHead {
+  ///
+  /// - Parameter bytes: Of chunks that are about to come.
+  static func take(
+    _ zone: String, expecting bytes: Int64 = 0, in connection: inout any SQLConnection
+  ) throws -> ZoneHead {
     let rows = try connection.query(
       """
       UPDATE zones SET number = number WHERE zone = $1 RETURNING number, used, quota, horizon, events, epoch
       """, [.text(zone)])
     guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
-    return try ZoneHead(row, hasRoom: connection.hasRoom)
+    return try ZoneHead(row, room: connection.room(for: bytes))
   }
 
   /// A zone as a reader sees it.
@@ -45,7 +49,7 @@ struct ZoneHead {
     let rows = try connection.query(
       "SELECT number, used, quota, horizon, events, epoch FROM zones WHERE zone = $1", [.text(zone)])
     guard let row = rows.first else { throw HubError(.notFound, "there is no such account") }
-    return try ZoneHead(row, hasRoom: connection.hasRoom)
+    return try ZoneHead(row, room: connection.room(for: 0))
   }
 
   func write(_ zone: String, in connection: inout any SQLConnection) throws {
@@ -67,7 +71,14 @@ struct ZoneHead {
   /// Counts bytes that come, or that go where they are below 0.
   ///
   /// - Throws: ``HubError`` of kind `quota` where the account would have too many, or `full` where the store would.
-  mutating func use(_ bytes: Int64) throws {
+  mutating func use(_ bytes: Int64) throws { try use(bytes, hasRoom: room.versions > 0) }
+
+  /// Counts bytes of chunks that come before their version.
+  ///
+  /// - Throws: As ``use(_:)``, and `full` while there is room for versions.
+  mutating func upload(_ bytes: Int64) throws { try use(bytes, hasRoom: bytes <= room.uploads) }
+
+  private mutating func use(_ bytes: Int64, hasRoom: Bool) throws {
     if bytes > 0, let quota, used + bytes > quota { throw HubError(.quota, "the account has no room for it") }
     if bytes > 0, !hasRoom { throw HubError(.full, "the hub's disk has no room for it") }
     used += bytes

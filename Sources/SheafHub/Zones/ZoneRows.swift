@@ -72,6 +72,13 @@ package struct VersionRow: Hashable, Sendable {
   /// Whether its contents were destroyed for good.
   package var isPurged: Bool { digest.isEmpty }
 
+  /// The same contents as a version of another document.
+  func of(_ item: WireID, number: Int64, base: WireID?) -> VersionRow {
+    VersionRow(
+      id: id, item: item, number: number, base: base, cause: cause, time: time, arrived: arrived, size: size,
+      digest: digest, author: author)
+  }
+
   package var facts: ItemVersion {
     ItemVersion(
       id: id, number: number, base: base, cause: cause, time: time, arrived: arrived, size: size, author: author)

@@ -75,6 +75,7 @@ struct AccountCommand: AsyncParsableCommand {
       try await hub.withHub { open in
         let accounts = open.hub.accounts
         try await accounts.setQuota(Int64(bytes), of: try await accounts.zone(of: handle))
+        print("\(handle) has \(bytes == "none" ? "no limit" : "room for \(bytes) bytes").")
       }
     }
   }
@@ -94,6 +95,7 @@ struct AccountCommand: AsyncParsableCommand {
     func run() async throws {
       try await hub.withHub { open in
         try await open.hub.removeAccount(zone: try await open.hub.accounts.zone(of: handle))
+        print("Removed \(handle) with everything that the hub had of it.")
       }
     }
   }

@@ -16,7 +16,17 @@ struct StatusCommand: AsyncParsableCommand {
     let accounts: Int
     let devices: Int
     let bytes: Int64
+    /// Nil for plain HTTP.
+    let certificate: Certificate?
     let warnings: [String]
+  }
+
+  private struct Certificate: Encodable {
+    let file: String
+    /// RFC 3339.
+    let ends: String
+    /// Nil for one that the hub has not made itself.
+    let fingerprint: String?
   }
 
   @OptionGroup var hub: HubOption
@@ -27,23 +37,38 @@ struct StatusCommand: AsyncParsableCommand {
       let accounts = try await open.hub.accounts.list()
       var devices = 0
       for account in accounts { devices += try await open.hub.accounts.devices(of: account.zone).count }
+      let found = try open.folder.certificateFacts(open.settings)
+      let fingerprint = try open.folder.fingerprint(open.settings)
+      var warnings = try await (open.hub.database as? PostgresDatabase)?.durabilityWarning().map { [$0] } ?? []
+      if let end = found?.end, let warning = HubCertificate.warning(end: end, now: HubClock.system.now) {
+        warnings.append(warning)
+      }
+      if open.folder.isKeyExposed(open.settings) {
+        warnings.append("every user of this machine can read the key of the certificate: chmod o-r")
+      }
       let facts = Facts(
         folder: open.folder.path, store: open.settings.store == "sqlite" ? "sqlite" : "postgresql",
         addresses: open.settings.addresses, domains: open.settings.domains ?? [], accounts: accounts.count,
         devices: devices,
         bytes: accounts.reduce(0) { $0 + $1.used },
-        warnings: try await (open.hub.database as? PostgresDatabase)?.durabilityWarning().map { [$0] } ?? [])
+        certificate: found.map { Certificate(file: $0.file, ends: $0.end.secondsText, fingerprint: fingerprint) },
+        warnings: warnings)
       if json { return try JSONOutput.print(facts) }
       print(
         """
-        Folder:    \(facts.folder)
-        Store:     \(facts.store)
-        Addresses: \(facts.addresses.joined(separator: ", "))
-        Domains:   \(facts.domains.isEmpty ? "none" : facts.domains.joined(separator: ", "))
-        Accounts:  \(facts.accounts) with \(facts.devices) machines
-        Contents:  \(facts.bytes) bytes
+        Folder:      \(facts.folder)
+        Store:       \(facts.store)
+        Addresses:   \(facts.addresses.joined(separator: ", "))
+        Domains:     \(facts.domains.isEmpty ? "none" : facts.domains.joined(separator: ", "))
+        Certificate: \(facts.certificate.map { "\($0.file.printable), until \($0.ends)" } ?? "none: plain HTTP")
         """)
-      for warning in facts.warnings { print("Warning:   \(warning)") }
+      if let fingerprint { print("Fingerprint: \(fingerprint)") }
+      print(
+        """
+        Accounts:    \(facts.accounts) with \(facts.devices) machines
+        Contents:    \(facts.bytes) bytes
+        """)
+      for warning in facts.warnings { print("Warning:     \(warning)") }
     }
   }
 }
@@ -100,6 +125,8 @@ struct BackupCommand: AsyncParsableCommand {
         try await database.backup(to: copy.databaseFile)
         try await Hub.beginEpoch(inCopy: try SQLiteDatabase(path: copy.databaseFile))
       }
+      print(
+        "Copied the hub to \(copy.path.printable). In place of the first one: sheaf-hub serve --hub \(copy.path.shellWord)")
     }
   }
 }

@@ -43,6 +43,10 @@ struct DeviceCommand: AsyncParsableCommand {
         let accounts = open.hub.accounts
         try await accounts.removeDevice(
           device.lowercased(), of: try await accounts.zone(of: handle), wipes: wipe)
+        print(
+          wipe
+            ? "Removed the machine. It destroys what it has of \(handle) once it reaches the hub."
+            : "Removed the machine. What is on it stays there.")
       }
     }
   }

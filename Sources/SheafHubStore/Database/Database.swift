@@ -39,17 +39,29 @@ package protocol SQLConnection {
   /// Runs a statement that a ``StoredTable`` has made.
   @discardableResult mutating func query(_ statement: TableStatement, _ values: [SQLValue]) throws -> [SQLRow]
 
-  /// Whether there is room for more contents. Where there is none, what is left is for changes that need little, such as
-  /// deletions and what destroys contents.
-  var hasRoom: Bool { get }
+  /// The room for contents.
+  ///
+  /// - Parameter bytes: Of how many it is to be known whether they have room; a request of sends is always among them.
+  func room(for bytes: Int64) -> RoomLeft
 
   /// The columns of a table as it is in the store; none of one that is not there.
   mutating func columns(of table: String) throws -> Set<String>
 }
 
+/// How many bytes of contents a store takes. Where it takes none, what is left is for changes that need little, such as
+/// deletions and what destroys contents.
+package struct RoomLeft: Sendable {
+  /// For versions, and chunks that come with them; 0 or less where there is none.
+  package let versions: Int64
+  /// For chunks that come before their versions. It is less, so that a version has room once its chunks are there.
+  package let uploads: Int64
+
+  static let unknown = RoomLeft(versions: .max, uploads: .max)
+}
+
 extension SQLConnection {
   /// For an engine whose disk is not this machine's.
-  package var hasRoom: Bool { true }
+  package func room(for bytes: Int64) -> RoomLeft { .unknown }
 
   package mutating func query(_ sql: StaticString) throws -> [SQLRow] { try query(sql, []) }
 

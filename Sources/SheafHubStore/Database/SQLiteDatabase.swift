@@ -68,7 +68,7 @@ package final class SQLiteDatabase: Database {
         WaitingWrite(
           run: { [room] database in
             FaultPoint.begin.pass()
-            var connection: any SQLConnection = SQLiteConnection(database: database, room: room, writes: true)
+            var connection: any SQLConnection = SQLiteConnection(database: database, store: room, writes: true)
             let value = try body(&connection)
             return { continuation.resume(returning: value) }
           }, fail: { continuation.resume(throwing: Self.storeError($0)) }))
@@ -81,7 +81,7 @@ package final class SQLiteDatabase: Database {
     if queue.withLock({ $0.isClosed }) { throw HubStoreError.unavailable("the store is closed") }
     do {
       return try await pool.read { [room] database in
-        var connection: any SQLConnection = SQLiteConnection(database: database, room: room, writes: false)
+        var connection: any SQLConnection = SQLiteConnection(database: database, store: room, writes: false)
         return try body(&connection)
       }
     } catch {
@@ -220,11 +220,11 @@ package final class SQLiteDatabase: Database {
 /// A transaction of GRDB's as a body sees it.
 private struct SQLiteConnection: SQLConnection {
   let database: GRDB.Database
-  let room: StoreRoom
+  let store: StoreRoom
   let writes: Bool
 
-  var hasRoom: Bool {
-    room.isLeft {
+  func room(for bytes: Int64) -> RoomLeft {
+    store.left(for: bytes) {
       try Int64.fetchOne(
         database.cachedStatement(
           sql: "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size")) ?? 0

@@ -9,15 +9,18 @@ struct StoreRoom: Sendable {
   /// - Parameter path: The store's file; its log is beside it.
   init(path: String) { self.path = path }
 
-  /// Whether there is more room than is kept back: an eighth of the disk, and not more than 64 MiB.
+  /// What is left beside what is kept back: an eighth of the disk, and not more than 64 MiB. Uploads leave half as much
+  /// again.
   ///
   /// What is in the log comes into the file, too, so it counts twice. Half of what is kept back is for the log alone,
   /// since pages of the file that are free are of no use to it. A disk that cannot be asked has room.
   ///
-  /// - Parameter free: Bytes of the file's free pages; asked where the disk alone has no room.
-  func isLeft(free: () throws -> Int64) -> Bool {
+  /// - Parameters:
+  ///   - wanted: Bytes for which that is asked.
+  ///   - free: Bytes of the file's free pages; asked where the disk alone may have no room.
+  func left(for wanted: Int64, free: () throws -> Int64) -> RoomLeft {
     var disk = statvfs()
-    guard statvfs(path, &disk) == 0 else { return true }
+    guard statvfs(path, &disk) == 0 else { return .unknown }
     let block = Int64(clamping: disk.f_frsize)
     func bytes(_ blocks: UInt) -> Int64 {
       let (bytes, isTooMany) = Int64(clamping: blocks).multipliedReportingOverflow(by: block)
@@ -26,9 +29,15 @@ struct StoreRoom: Sendable {
     let kept = min(bytes(disk.f_blocks) / 8, 64 << 20)
     var log = stat()
     let logged = stat(path + "-wal", &log) == 0 ? Int64(log.st_size) : 0
-    let room = bytes(disk.f_bavail) - logged
-    if room > kept { return true }
-    guard bytes(disk.f_bavail) > kept / 2, let free = try? free() else { return false }
-    return room + free > kept
+    let available = bytes(disk.f_bavail)
+    var room = available - logged - kept
+    if room < Self.plenty || room - kept / 2 < wanted, available > kept / 2, let free = try? free() {
+      let (sum, overflow) = room.addingReportingOverflow(free)
+      room = overflow ? .max : sum
+    }
+    return RoomLeft(versions: room, uploads: room - kept / 2)
   }
+
+  /// More than any request of sends, or chunk, needs.
+  private static let plenty: Int64 = 256 << 20
 }

@@ -234,6 +234,7 @@ extension Library {
         if file.draft.session?.lastWriter == handle, file.draft.working?.size ?? 0 > 0 {
           file.draft.session?.closedBy = writer.saver
         }
+        if file.draft.session?.isClosed ?? false { showSaved(in: file.inode, file.draft) }
       }
       if file.hasUnflushed {
         file.hasUnflushed = false

@@ -60,10 +60,7 @@ extension Library {
   package func showSavedAfterLocking(_ account: Int64) {
     locked {
       for inode in Array(sessions.inodes) where !inode.isOrphan {
-        guard let draft = inode.drafts.first(where: { $0.account == account }), let session = draft.session,
-          session.isPassedOver, session.dirtySince == nil, !session.isKept, session.number == nil
-        else { continue }
-        finish(inode, draft)
+        if let draft = inode.drafts.first(where: { $0.account == account }) { showSaved(in: inode, draft) }
       }
     }
   }

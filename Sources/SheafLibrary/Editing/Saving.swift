@@ -475,6 +475,14 @@ extension Library {
     releaseContents(inode, draft)
   }
 
+  /// Makes a draft show what another account saved since, where all that was written to it is saved.
+  func showSaved(in inode: Inode, _ draft: Draft) {
+    guard let session = draft.session, session.isPassedOver, session.dirtySince == nil, !session.isKept,
+      session.number == nil
+    else { return }
+    finish(inode, draft)
+  }
+
   /// Lets go of contents that nobody has open.
   func releaseContents(_ inode: Inode, _ draft: Draft) {
     guard draft.isIdle, !inode.isOrphan else { return }

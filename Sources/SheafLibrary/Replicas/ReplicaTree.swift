@@ -119,6 +119,9 @@ struct ReplicaTree: ReplicaReader {
       attributes: try library.replicaAttributes(of: inode), version: versions.current,
       unsent: versions.unsent(without: lacking),
       readiness: readiness)
+    if base == nil, local.unsent.count > 1 {
+      local.unsentBytes = try library.read { try $0.versionBytes(of: item.id) }
+    }
     if base == nil, versions.unsent.isEmpty, item.version > 0 {
       local.isLacking =
         try library.read { try $0.version(item.id, item.version)?.content.absentLength ?? 0 } > 0

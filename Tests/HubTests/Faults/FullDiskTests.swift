@@ -157,4 +157,43 @@ struct FullDiskTests {
     }
     await database.close()
   }
+
+  /// Chunks leave room for the version that they are for, and what has no room is refused before a part of it comes.
+  @Test func whatWasUploadedWholeBecomesAVersion() async throws {
+    let folder = try TemporaryFolder()
+    let disk = try LoopFileSystem(below: folder, mebibytes: 32)
+    defer {
+      disk.detach()
+      try? folder.remove()
+    }
+    let database = try SQLiteDatabase(path: "\(disk.mountpoint)/hub.sqlite")
+    try await RunningHub.with(database) { running in
+      let (client, (_, token)) = (running.client, try await running.member())
+      var random = SystemRandomNumberGenerator()
+      var uploaded: [Chunk] = []
+      while uploaded.count < 100 {
+        let chunk = Chunk((0..<1_000_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+        let answer = try await client.send("PUT", "/v1/chunks/\(chunk.hash)", body: Data(chunk.bytes), token: token)
+        guard answer.status < 300 else {
+          #expect(answer.problem == .full && answer.status == 507, "\(answer)")
+          break
+        }
+        uploaded.append(chunk)
+      }
+      try #require(uploaded.count > 5 && uploaded.count < 30)
+      let asked = ChunkHashes(hashes: [], bytes: 1 << 30)
+      let refused = try await client.send("POST", "/v1/chunks/missing", json: asked, token: token)
+      #expect(refused.problem == .full, "\(refused)")
+      for (serial, chunk) in uploaded.enumerated() {
+        var document = Send.document("d\(serial)", "", serial: Int64(serial) + 1)
+        document.version?.contents = nil
+        document.version?.extents = [Extent(hash: chunk.hash, length: Int64(chunk.bytes.count))]
+        let request = SendRequest(groups: [[document]], confirmed: Int64(serial))
+        let answer: SendAnswer = try await client.send("POST", "/v1/sends", json: request, token: token).decode()
+        #expect(answer.verdicts.map(\.outcome) == [.done], "\(serial) of \(uploaded.count): \(answer)")
+      }
+      #expect(try await running.hub.hub.check() == [])
+    }
+    await database.close()
+  }
 }

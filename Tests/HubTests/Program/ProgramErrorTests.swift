@@ -81,4 +81,46 @@ import Testing
     #expect(output.status == 1 && output.errorText.contains("127.0.0.1:\(port): Address already in use"), "\(output)")
     #expect(!output.errorText.contains("bind("))
   }
+
+  @Test func anAddressThatCannotBeIsSaidToBeNone() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    try program.succeed("init", "--address", "127.0.0.1:0")
+    for (address, words) in [
+      ("no-such-host.invalid:9", "no-such-host.invalid:9: is no address"),
+      ("192.0.2.1:9", "name an address of this machine with --listen"),
+    ] {
+      let output = try program.run("serve", "--listen", address)
+      #expect(output.status == 1 && output.errorText.contains(words), "\(output)")
+      #expect(!output.errorText.contains("another program"), "\(output)")
+    }
+  }
+
+  /// Whoever looks after a hub hears of a certificate before machines refuse it, and of a key that others can read.
+  @Test func aCertificateThatEndsIsWarnedOf() throws {
+    let folder = try TemporaryFolder()
+    defer { try? folder.remove() }
+    let program = try HubProgram(in: folder)
+    let (certificate, key) = ("\(folder.path)/cert.pem", "\(folder.path)/key.pem")
+    func make(days: Int) throws {
+      try Command([
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "\(days)",
+        "-keyout", key, "-out", certificate, "-subj", "/CN=127.0.0.1",
+      ]).succeed()
+    }
+    try make(days: 90)
+    try program.succeed(
+      "init", "--address", "127.0.0.1:0", "--certificate", certificate, "--key", key)
+    let quiet = try program.succeed("status")
+    #expect(quiet.contains("Certificate: \(certificate), until ") && !quiet.contains("Warning"), "\(quiet)")
+    try make(days: 9)
+    chmod(key, 0o644)
+    let warned = try program.succeed("status")
+    #expect(warned.contains("the certificate ends ") && warned.contains("renew it"), "\(warned)")
+    #expect(warned.contains("can read the key of the certificate"), "\(warned)")
+    _ = try program.serve("--listen", "127.0.0.1:0")
+    try eventually("the log warns") { program.log.contains("the certificate ends ") }
+    try program.stop()
+  }
 }

@@ -141,6 +141,32 @@ import Testing
     }
   }
 
+  /// A machine that disconnects is none of the account's any more, unless the hub does not hear of it.
+  @Test func whoDisconnectsIsNoDeviceAnyMore() throws {
+    try withMachines(3) { place, machines in
+      let names = ["laptop", "desktop", "server"]
+      for (machine, name) in zip(machines, names) {
+        try machine.succeed("connect", name == "laptop" ? place.link : try link(place), "--name", name)
+        try machine.succeed("sync", "--wait", "60")
+      }
+      let listed = {
+        let rows = try machines[0].succeed("device", "list").split(separator: "\n")
+        return names.filter { name in rows.contains { $0.hasPrefix("\(name) ") } }
+      }
+      #expect(try listed() == names)
+      let told = try machines[1].succeed("disconnect")
+      #expect(!told.contains("device remove"), "\(told)")
+      #expect(try listed() == ["laptop", "server"])
+      try place.hub.stop()
+      let untold = try machines[2].succeed("disconnect")
+      #expect(untold.contains("did not answer") && untold.contains("sheaf device remove"), "\(untold)")
+      _ = try place.serve()
+      #expect(try listed() == ["laptop", "server"])
+      try machines[0].succeed("device", "remove", "server")
+      #expect(try listed() == ["laptop"])
+    }
+  }
+
   /// The hub knows this machine no more, or the key is lost: connecting anew is the way on.
   @Test func whoLostTheKeyConnectsAnew() throws {
     try withMachines(1) { place, machines in

@@ -322,8 +322,10 @@ import Testing
         """
         echo lost > a; head -c 3000000 /dev/urandom > large
         for n in $(seq 9); do echo $n > b$n; done; head -c 3000000 /dev/urandom > other
+        for n in 1 2 3; do head -c 3000000 /dev/urandom > former; tail -c 100 former > '\(laptop.home)/last'$n; done; echo now > former
         """)
       try laptop.wait()
+      let former = try laptop.shell("od -An -v -tx1 '\(laptop.home)/last2' | tr -d ' \\n'")
       let database = "\(place.hub.hubFolder)/hub.sqlite"
       func change(_ sql: String) throws {
         try place.hub.stop()
@@ -334,9 +336,10 @@ import Testing
       try change(
         """
         CREATE TABLE kept AS SELECT * FROM chunk_bytes WHERE bytes = CAST('lost\n' AS BLOB)
-          OR instr(bytes, x'\(last)');
+          OR instr(bytes, x'\(last)') OR instr(bytes, x'\(former)');
         DELETE FROM chunk_bytes WHERE bytes = CAST('lost\n' AS BLOB);
-        UPDATE chunk_bytes SET bytes = zeroblob(length(bytes)) WHERE instr(bytes, x'\(last)')
+        UPDATE chunk_bytes SET bytes = zeroblob(length(bytes))
+          WHERE instr(bytes, x'\(last)') OR instr(bytes, x'\(former)')
         """)
       try connect(desktop, by: laptop)
       let same = "cmp '\(laptop.library.documents)/other' other && cat b*"
@@ -348,6 +351,10 @@ import Testing
         try desktop.succeed("status").text.contains("the hub's store has these contents no more, or damaged")
       }
       #expect(try desktop.sheaf("status").text.contains("connected with"))
+      // Of a history all but the damaged version comes.
+      try eventually("the other versions are here", within: .seconds(60)) {
+        try desktop.shell("ls .versions/former | wc -l") == "3"
+      }
       try change(
         """
         DELETE FROM chunk_bytes WHERE (zone, hash) IN (SELECT zone, hash FROM kept);

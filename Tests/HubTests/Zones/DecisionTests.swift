@@ -133,6 +133,71 @@ import Testing
     }
   }
 
+  @Test func documentsOfOneNameWithEqualContentsHaveTheVersionsOfBoth() throws {
+    var desk = Desk()
+    let mine = try desk.document("a", "trip.md", "by a")
+    let second = WireID()
+    try desk.send("a", .save(mine.item, second, base: mine.version, "same"))
+    let other = WireID()
+    let versions = [WireID(), WireID(), WireID()]
+    let verdicts = try desk.send(
+      "b",
+      [
+        .document(other, at: [Place(parent: .root, "trip.md")], version: versions[0], "by b"),
+        .save(other, versions[1], base: versions[0], "more by b"),
+        .save(other, versions[2], base: versions[1], "same"),
+      ])
+    #expect(verdicts.map(\.outcome) == [.joined, .joined, .joined])
+    #expect(verdicts.map(\.item) == Array(repeating: mine.item, count: 3))
+    #expect(verdicts.map(\.version) == versions && verdicts.map(\.versionNumber) == [3, 4, 5])
+    #expect(desk.paths == ["trip.md"])
+    // The last one is based on what was current and equal, so that nothing was passed over.
+    let row = try desk.row(mine.item)
+    #expect(row.version == versions[2] && row.versions == 5)
+    #expect(desk.zone.version(versions[2])?.base == second && desk.zone.version(versions[1])?.base == versions[0])
+    // A save that is based on either goes on.
+    let next = WireID()
+    #expect(try desk.send("b", .save(other, next, base: versions[2], "newer")).outcome == .done)
+    #expect(try desk.row(mine.item).version == next)
+    // Each save is told once.
+    let told = desk.zone.events.filter { $0.subject == mine.item.description }.map(\.type)
+    #expect(told == [.created] + Array(repeating: .edit, count: 5))
+  }
+
+  @Test func equalHistoriesAreOne() throws {
+    var desk = Desk()
+    let mine = try desk.document("a", "trip.md", "first")
+    let second = WireID()
+    try desk.send("a", .save(mine.item, second, base: mine.version, "same"))
+    let (other, first, last) = (WireID(), WireID(), WireID())
+    let verdicts = try desk.send(
+      "b",
+      [
+        .document(other, at: [Place(parent: .root, "trip.md")], version: first, "first"),
+        .save(other, last, base: first, "same"),
+      ])
+    #expect(verdicts.map(\.outcome) == [.joined, .joined] && verdicts.map(\.version) == [mine.version, second])
+    #expect(try desk.row(mine.item).versions == 2)
+    #expect(try desk.send("b", .save(other, WireID(), base: last, "more")).outcome == .done)
+  }
+
+  @Test func documentsOfOneNameWithOtherContentsStayTwoWithAllTheirVersions() throws {
+    var desk = Desk()
+    let mine = try desk.document("a", "trip.md", "same")
+    let (other, first, last) = (WireID(), WireID(), WireID())
+    let verdicts = try desk.send(
+      "b",
+      [
+        .document(other, at: [Place(parent: .root, "trip.md")], version: first, "same"),
+        .save(other, last, base: first, "another"),
+      ])
+    #expect(verdicts.map(\.outcome) == [.renamed, .done] && verdicts.map(\.item) == [other, other])
+    #expect(desk.paths == ["trip (2).md", "trip.md"])
+    #expect(try desk.row(mine.item).versions == 1 && desk.row(other).versions == 2)
+    let told = desk.zone.events.filter { $0.subject == other.description }
+    #expect(told.map(\.type) == [.created, .edit])
+  }
+
   @Test func foldersOfOneNameHaveTheContentsOfBoth() throws {
     var desk = Desk()
     let mine = try desk.folder("a", "plans")

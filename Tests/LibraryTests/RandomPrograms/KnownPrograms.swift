@@ -1010,5 +1010,18 @@ enum KnownPrograms {
       bob.0 read 0
       """
     ),
+    (
+      "who closes what they synced before somebody else saved reads that",
+      """
+      alice.0 mkdir team
+      alice.0 invite team bob edit
+      alice.1 save team/doc
+      alice.0 open 0 team/doc rw
+      alice.1 write 0
+      alice.3 fsync 0
+      bob.2 save team/doc
+      alice.0 flush 0
+      """
+    ),
   ]
 }
