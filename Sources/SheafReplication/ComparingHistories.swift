@@ -113,10 +113,6 @@ extension ReplicaEngine {
         // Whatever the hub gives out, it is not that version.
         left.removeAll { $0.id == error.version }
         continue
-      } catch let error as BrokenOff {
-        // If it is the network, whatever comes next fails, too. If these contents are damaged, all others come.
-        left.removeAll { $0.id == error.version }
-        continue
       }
       left = left.dropFirst(count)
       // What happened meanwhile comes before the rest, which is compared again.
@@ -124,17 +120,6 @@ extension ReplicaEngine {
     }
     try await call { try $0.finishHistory(due, list, of: $1) }
     return .went
-  }
-
-  /// That the hub broke off several times in a row while it gave the contents of a version.
-  private struct BrokenOff: Error {
-    let version: WireID
-  }
-
-  /// - Returns: what to throw after a failure in the middle of a version.
-  private func failure(_ error: any Error, in version: WireID) -> any Error {
-    guard let failure = error as? HubFailure, failure.kind == .unreachable, isBreakingOff(version) else { return error }
-    return BrokenOff(version: version)
   }
 
   /// Fetches what a large version has that the one that is here has not, if the hub still has it.
@@ -147,7 +132,7 @@ extension ReplicaEngine {
     } catch {
       // Also where the task was cancelled, in which nothing more is called.
       await Task { try? await call { library, _ in try library.release(handle) } }.value
-      throw failure(error, in: version.id)
+      throw error
     }
     try await call { library, _ in try library.release(handle) }
   }
@@ -163,7 +148,7 @@ extension ReplicaEngine {
     guard !whole.isEmpty else { return }
     try await requireRoom(for: whole.reduce(0) { $0 + $1.size })
     var handle: UInt64?
-    var (offset, next): (Int64, Int) = (0, 0)
+    var offset: Int64 = 0
     func release() async throws {
       guard let open = handle else { return }
       (handle, offset) = (nil, 0)
@@ -190,11 +175,10 @@ extension ReplicaEngine {
         default: if let failure { throw failure }
         }
         try await release()
-        next = index + 1
       }
     } catch {
       try? await release()
-      throw whole.indices.contains(next) ? failure(error, in: whole[next].id) : error
+      throw error
     }
   }
 }

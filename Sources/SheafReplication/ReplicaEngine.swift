@@ -48,9 +48,6 @@ final class ReplicaEngine: Sendable {
   /// How often at most everything is read anew since the hub told a wrong size.
   private static let sizesPause = Duration.seconds(600)
 
-  /// How often the hub breaks off in the contents of one version before others come first.
-  private static let breaksLimit = 3
-
   private struct State {
     var state = ConnectionStatus.State.connecting
     var since: Timestamp
@@ -71,8 +68,6 @@ final class ReplicaEngine: Sendable {
     /// Whether the hub says that this machine is to destroy what it has of the account.
     var isWiped = false
     var full: Full?
-    /// The contents at which the hub broke off last, and how often in a row.
-    var breaks: (version: WireID, times: Int)?
     /// When everything was read anew last since the hub told a wrong size.
     var sizesRead: ContinuousClock.Instant?
     /// After which contents the search for those that are to come goes on, and the wake-up for which it began; nil once
@@ -424,7 +419,12 @@ final class ReplicaEngine: Sendable {
     while true {
       try Task.checkCancellation()
       let way = try await carryOutSteps()
-      if case .wasImpossible(let step) = way { try await wait(seconds: impossible.pause(after: step)) }
+      if case .wasImpossible(let step) = way {
+        let pause = impossible.pause(after: step)
+        // What the hub cannot give keeps nothing else back.
+        if pause > ImpossibleSteps.pauses.first { try await doTheRest() }
+        try await wait(seconds: pause)
+      }
       guard case .noneLeft = way else { continue }
       if try await send() { continue }
       let replica = try await call { library, number in try library.replica(number) }
@@ -452,6 +452,16 @@ final class ReplicaEngine: Sendable {
         case .done: return waiting > 0 ? .others : .nothing
         }
       }
+    }
+  }
+
+  /// Does what comes once everything current is the same, until something happens.
+  private func doTheRest() async throws {
+    let wakes = wakes
+    while self.wakes == wakes {
+      if try await alignRetentions() { continue }
+      if try await fetchWanted() { continue }
+      guard case .went = try await compareHistories() else { return }
     }
   }
 
@@ -681,8 +691,6 @@ final class ReplicaEngine: Sendable {
         isThere = try await fetch(needed.item, needed.version, to: handle)
       } catch is OtherSize {
         try await noteOtherSize(of: needed.item)
-      } catch let failure as HubFailure where failure.kind == .unreachable && isBreakingOff(needed.version.id) {
-        // If it is the network, whatever comes next fails, too. If these contents are damaged, all others come.
       } catch let error as SheafError where error.kind == .noSpace {
         tellLacking(needed.item, error)
       }
@@ -695,16 +703,6 @@ final class ReplicaEngine: Sendable {
     }
     try await call { library, _ in try library.release(handle) }
     return isDone
-  }
-
-  /// Notes that the hub broke off while it gave the contents of a version; returns whether it did so several times in a
-  /// row.
-  func isBreakingOff(_ version: WireID) -> Bool {
-    state.withLock { state in
-      let times = state.breaks?.version == version ? state.breaks?.times ?? 0 : 0
-      state.breaks = times + 1 < Self.breaksLimit ? (version, times + 1) : nil
-      return times + 1 == Self.breaksLimit
-    }
   }
 
   /// Writes the contents of a version to an open file; returns whether the hub has them.
@@ -826,8 +824,6 @@ final class ReplicaEngine: Sendable {
         goOn(from: search, after: wanted.id)
       } catch let failure as HubFailure where failure.kind == .refused(.failure) {
         tellDamage(wanted.item, failure)
-        goOn(from: search, after: wanted.id)
-      } catch let failure as HubFailure where failure.kind == .unreachable && isBreakingOff(wanted.version) {
         goOn(from: search, after: wanted.id)
       }
       return true

@@ -11,6 +11,7 @@ package struct Contents: Sendable {
 
   let database: any Database
   let clock: HubClock
+  fileprivate let damage = FoundDamage()
 
   package init(database: any Database, clock: HubClock) {
     self.database = database
@@ -167,6 +168,8 @@ package struct Contents: Sendable {
     }
   }
 
+  fileprivate static let damaged = HubStoreError.corrupt("a chunk is missing or damaged")
+
   /// Bytes of a chunk, verified.
   ///
   /// - Parameters:
@@ -185,7 +188,10 @@ package struct Contents: Sendable {
         "SELECT bytes FROM chunk_bytes WHERE zone = $1 AND hash = $2", [.text(zone), .blob(hash.bytes)]
       ).first?.blob(0)
     }
-    guard let bytes, Chunk(bytes).hash == hash else { throw HubStoreError.corrupt("a chunk is missing or damaged") }
+    guard let bytes, Chunk(bytes).hash == hash else {
+      damage.note(hash, in: zone, at: clock.now)
+      throw Self.damaged
+    }
     return bytes
   }
 
@@ -237,6 +243,7 @@ package struct ContentReader: Sendable {
   private var start: Int64 = 0
   private var position: Int64
   private let check: Check
+  private var isBegun = false
   /// The chunk that was read last.
   private(set) var last: (hash: ChunkHash, bytes: [UInt8])?
 
@@ -278,8 +285,17 @@ package struct ContentReader: Sendable {
   package mutating func follow(_ other: ContentReader) { if other.zone == zone { last = other.last } }
 
   /// The next bytes; nil at the end.
+  ///
+  /// - Throws: ``HubStoreError`` of kind `corrupt` at a chunk that is missing or damaged: before the first bytes where
+  ///   that was found lately.
   package mutating func next() async throws -> [UInt8]? {
     guard position < end else { return nil }
+    if !isBegun {
+      isBegun = true
+      if contents.damage.isKnown(of: extents, position..<end, in: zone, at: contents.clock.now) {
+        throw Contents.damaged
+      }
+    }
     while position >= start + extents[index].length {
       start += extents[index].length
       index += 1

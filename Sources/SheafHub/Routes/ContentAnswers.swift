@@ -37,7 +37,7 @@ extension HubRoutes {
   ///
   /// Each part has its length, so that its reader need not look for the boundary in contents, and in `Content-Location`
   /// the address of the contents. A part that cannot be given has problem details in its place. So it is with damaged
-  /// contents, where that shows in their first bytes.
+  /// contents, where that shows in their first bytes, or was found lately.
   ///
   /// - Parameters:
   ///   - base: The path before `/items/`.

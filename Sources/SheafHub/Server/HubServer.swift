@@ -105,7 +105,7 @@ package final class HubServer: Sendable {
     } catch let error as IOError {
       throw SheafError(
         systemError: error.errnoCode, subject: listen.description, advice: Self.advice(after: error.errnoCode))
-    } catch is SocketAddressError {
+    } catch let error where error is SocketAddressError || error is SocketAddressError.UnknownHost {
       throw SheafError(
         .invalid, subject: listen.description, reason: "is no address, and no name of one, that this machine knows",
         advice: "name one of its addresses with --listen, or 0.0.0.0 for all")

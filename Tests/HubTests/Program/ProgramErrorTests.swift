@@ -43,7 +43,7 @@ import Testing
     }
     try program.succeed(
       "init", "--address", "hub.example", "--domain", "one.example", "--domain", "two.example", "--plain")
-    #expect(try program.succeed("status").contains("Domains:   one.example, two.example"))
+    #expect(try program.succeed("status").contains("Domains:     one.example, two.example"))
   }
 
   /// A shell's pattern leads to names that other people chose, and those control no terminal.

@@ -266,7 +266,7 @@ import Testing
     #expect((500..<1_000).contains(bytes))
     #expect(try program.run("migrate", "--to", store).errorText.contains("on PostgreSQL already"))
     let status = try program.succeed("status")
-    #expect(status.contains("Store:     postgresql") && status.contains("Warning:   fsync is off"), "\(status)")
+    #expect(status.contains("Store:       postgresql") && status.contains("Warning:     fsync is off"), "\(status)")
     #expect(try program.succeed("check") == "Nothing is wrong.")
 
     let after = try HubClient(base: try program.serve(), roots: roots)
