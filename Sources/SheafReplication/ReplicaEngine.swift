@@ -330,9 +330,9 @@ final class ReplicaEngine: Sendable {
         } else {
           logger.error("a replica cannot go on", metadata: ["account": "\(account)", "error": "\(error)"])
           become(.disconnected, "\(error)")
-          // The hub is asked in any case, which tells that all is well again.
-          state.withLock { $0.needsFeed = true }
         }
+        // The hub is asked in any case, which tells that all is well again.
+        state.withLock { $0.needsFeed = true }
         try? await wait(seconds: pause)
         pause = min(pause * 2, Self.pauses.longest)
       }
