@@ -79,6 +79,9 @@ extension Request {
     guard let type = headers[.contentType], type.prefix(while: { $0 != ";" }).lowercased() == "application/json" else {
       throw HubError(.mediaType, "the body must be application/json")
     }
+    guard headers[.contentEncoding].map({ $0.lowercased() == "identity" }) ?? true else {
+      throw HubError(.mediaType, "JSON is taken as it is, without a Content-Encoding")
+    }
     let buffer = try await bytes(upTo: limit)
     let isShort = buffer.readableBytes <= JSONText.short
     if isShort { return try JSONText.decode(Value.self, buffer.readableBytesView) }

@@ -79,6 +79,11 @@ import Testing
         expect(.unauthorized, try await client.send("GET", "/v1/account", token: wrong))
       }
       expect(.mediaType, try await client.send("POST", "/v1/sessions", body: Data("{}".utf8), type: "text/plain"))
+      for encoding in ["gzip", "zstd", "x"] {
+        let packed = try await client.send(
+          "POST", "/v1/sessions", body: Data("{}".utf8), headers: [("Content-Encoding", encoding)])
+        expect(.mediaType, packed)
+      }
       for text in ["", "{", "[]", "{}", "null", "\u{0}", "{\"zone\":1}", String(repeating: "[", count: 5_000)] {
         expect(.invalid, try await client.send("POST", "/v1/sessions", body: Data(text.utf8)))
       }
