@@ -91,7 +91,9 @@ extension AccountFileSystem {
   ) {
     var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
-      let folder = try changeable(parent)
+      // In `Shared/OWNER` there is no folder of the library. Programs do without such a file where they hear that there
+      // are none.
+      guard case .inode(let folder) = Node(parent) else { throw .notSupported }
       let (attributes, number) = try translated {
         try library.createNameless(folder, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
       }

@@ -26,6 +26,8 @@ package struct MemoryZone: ZoneReader {
   package func version(_ id: WireID) -> VersionRow? { versions[id] }
   package func isSeen(_ row: ItemRow) -> Bool { true }
 
+  package func isShared(_ row: ItemRow) -> Bool { false }
+
   package func children(of folder: WireID, limit: Int) -> [WireID] {
     Array(names.filter { $0.key.parent == folder }.values.prefix(limit))
   }

@@ -76,6 +76,18 @@ import Testing
       let everything = try offered(library, "sheaf recover ")
       #expect(everything.isDisjoint(with: ["line", "no\u{FFFD}text"]) && !everything.contains { $0.contains("//") })
       #expect(!FileManager.default.fileExists(atPath: "\(library.documents)/pwned"), "a name was run as a command")
+      // bash would run what it inserts of a word that names no file.
+      try library.shell(
+        """
+        "$SHEAF" label plans/a 'ok`touch pwned`' --version 2; "$SHEAF" label plans/a 'ok$(touch pwned)' --version 1
+        for name in 'zb`touch pwned`' 'zc$HOME' zd; do echo >"$name"; rm "$name"; done
+        """)
+      for line in ["sheaf show plans/a --version o", "sheaf recover zb", "sheaf recover zc", "sheaf recover z"] {
+        let words = try offered(library, line)
+        #expect(!words.contains { $0.hasPrefix("zc/") || $0.contains("`") }, "\(line): \(words)")
+        #expect(!FileManager.default.fileExists(atPath: "\(library.documents)/pwned"), "\(line) ran a command")
+      }
+      #expect(try offered(library, "sheaf recover zd").contains("zd"))
       let ids = try offered(library, "sheaf recover id:")
       #expect(ids.contains { $0.hasPrefix("id:") && $0.utf8.count == 39 }, "\(ids)")
       #expect(try offered(library, "sheaf status --as ca").contains("carol@example.com"))

@@ -96,7 +96,7 @@ enum Completions {
       }
       defer { watch.cancel() }
       let fitting = typed.fitting(await asked.value)
-      if isForBash { return fitting.map(quoted) }
+      if isForBash { return fitting.filter(isInsertedQuoted).map(quoted) }
       return CompletionShell.requesting == .zsh ? fitting.map(escaped) : fitting
     }
   }
@@ -111,6 +111,10 @@ enum Completions {
   /// A word that bash takes as it is. It expands what is offered to it like a command line, and would run commands that
   /// somebody put into the name of a file.
   private static func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
+
+  /// Whether bash quotes a word when it inserts that. In one that names no file it takes `$` and backticks for what a
+  /// person typed, and would run the commands in a label or in the name of something deleted.
+  private static func isInsertedQuoted(_ word: String) -> Bool { !word.contains { "$`".contains($0) } }
 
   private static func deleted(_ line: CommandLineWords, _ typed: TypedWord) async throws -> [String] {
     let folder = typed.folder.isEmpty ? "." : typed.folder

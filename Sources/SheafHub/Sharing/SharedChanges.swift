@@ -150,8 +150,12 @@ struct SharedChanges {
 
   /// Tells the feeds, once the changes have their numbers.
   ///
+  /// - Parameter former: The items with versions that the owner's device saved before it was a device of the account: it
+  ///   did not know then that they would be shared.
   /// - Returns: the numbers that items have in the feed of each share.
-  mutating func tell(_ numbers: [WireID: Int64], by device: String) throws -> [WireID: [WireID: Int64]] {
+  mutating func tell(
+    _ numbers: [WireID: Int64], former: Set<WireID>, by device: String
+  ) throws -> [WireID: [WireID: Int64]] {
     var told: [WireID: [WireID: Int64]] = [:]
     for change in changes {
       let id = change.row.item
@@ -173,6 +177,12 @@ struct SharedChanges {
       guard let after = change.after else { continue }
       let news = try SharedRows.tell(id, in: after.share, of: zone, by: device, &connection)
       told[after.share, default: [:]][id] = news
+      if former.contains(id), try change.isNew || finder.entry(of: id) != nil {
+        // It enters with the last of these.
+        let entry = Standing(share: after.share, entered: number, told: news)
+        try SharedRows.enter(id, entry.later(change.before), of: zone, &connection)
+        continue
+      }
       if change.isNew || change.isReturn { continue }
       guard let before = change.before, before.share == after.share else {
         let entry = Standing(share: after.share, entered: number, told: news)

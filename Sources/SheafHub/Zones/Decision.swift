@@ -386,6 +386,8 @@ package struct Decision {
     else { return false }
     let versions = draft.newVersions.filter { $0.item == row.item }
     let alike = try alike(versions, upTo: theirs)
+    // Nobody in a share is told what was saved outside of it.
+    if alike == nil, try draft.isShared(other) { return false }
     try draft.withdraw(row.item)
     draft.add(alias: row.item, of: occupant)
     var whole = other

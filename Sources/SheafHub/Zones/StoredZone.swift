@@ -83,6 +83,11 @@ struct StoredZone: ZoneReader {
     return try finder.standing(of: row, in: &self)?.share == share
   }
 
+  mutating func isShared(_ row: ItemRow) throws -> Bool {
+    var finder = try ShareFinder(zone: zone, connection: connection)
+    return try finder.standing(of: row, in: &self) != nil
+  }
+
   static func id(_ bytes: [UInt8]) throws -> WireID {
     guard let id = WireID(bytes: bytes) else { throw HubStoreError.corrupt("an id has not 16 bytes") }
     return id

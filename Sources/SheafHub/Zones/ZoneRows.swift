@@ -98,6 +98,8 @@ package protocol ZoneReader {
   mutating func version(_ id: WireID) throws -> VersionRow?
   /// Whether who sends may learn of an item.
   mutating func isSeen(_ row: ItemRow) throws -> Bool
+  /// Whether others than its owner may learn of an item.
+  mutating func isShared(_ row: ItemRow) throws -> Bool
 }
 
 /// A zone with the changes that a group of sends makes, before they are written.
@@ -147,6 +149,8 @@ package struct ZoneDraft {
   func isChanged(_ id: WireID) -> Bool { changes.contains(id) }
 
   mutating func isSeen(_ row: ItemRow) throws -> Bool { try reader.isSeen(row) }
+
+  mutating func isShared(_ row: ItemRow) throws -> Bool { try reader.isShared(row) }
 
   func isNew(_ id: WireID) -> Bool { changed.contains { $0.item == id && $0.before == nil } }
 

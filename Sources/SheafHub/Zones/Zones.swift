@@ -255,7 +255,8 @@ private struct Sending {
     let numbers = try stored.write(&draft, manifests: manifests, device: author.device, &head)
     try stored.notePlacements(
       &draft, numbers, sends: group, by: access.flatMap { $0.isOwner ? nil : author.handle }, at: author.now)
-    let told = try changes?.tell(numbers, by: author.device) ?? [:]
+    let former = changes == nil || access.map { !$0.isOwner } ?? false ? [] : try former(of: draft)
+    let told = try changes?.tell(numbers, former: former, by: author.device) ?? [:]
     for index in verdicts.indices {
       let (item, row) = (verdicts[index].item, try draft.item(verdicts[index].item))
       if let access {
@@ -269,6 +270,16 @@ private struct Sending {
     let standings = changes?.changes ?? []
     for event in try writer.events(of: &draft, standings) { try head.append(event, to: zone, in: &connection) }
     return (verdicts, [])
+  }
+
+  /// The items with versions that were saved before the sending device was one of the account.
+  private mutating func former(of draft: ZoneDraft) throws -> Set<WireID> {
+    if draft.newVersions.isEmpty { return [] }
+    let added = try connection.query(
+      "SELECT added FROM devices WHERE zone = $1 AND device = $2", [.text(zone), .text(author.device)]
+    ).first?.integer(0)
+    guard let added else { return [] }
+    return Set(draft.newVersions.filter { $0.time < added }.map(\.item))
   }
 
   /// Whether the quota has room for versions with these manifests, and for chunks, none of which may be there.

@@ -68,6 +68,63 @@ import Testing
     }
   }
 
+  /// A machine with documents of its own is connected, and has a folder of the name of one that is shared by now: what
+  /// was saved on it before it heard of that is for its owner alone.
+  @Test(arguments: StoreEngine.available)
+  func whatAMachineHadBeforeItWasConnectedIsItsOwners(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await SharedStory(database)
+      let trip = try await story.folder("trip")
+      let known = try await story.document("same", "same", in: trip)
+      let share = try await story.share(trip, with: [story.bob])
+      let before = story.hub.clock.now.nanoseconds
+      story.test.clock.advance(seconds: 60)
+      let desktop = try await story.test.enroll(TestDevice(), in: story.alice.zone)
+      story.test.clock.advance(seconds: 60)
+      let later = story.hub.clock.now.nanoseconds
+      var serial: Int64 = 0
+      func send(_ group: [(Send, time: Int64)]) async throws -> [Verdict] {
+        let sends = group.map { send, time in
+          var send = send
+          serial += 1
+          send.serial = serial
+          send.version?.time = time
+          return send
+        }
+        let author = SendAuthor(
+          device: desktop.device, deviceName: "desktop", handle: story.alice.handle, name: story.alice.name ?? "",
+          now: story.hub.clock.now)
+        return try await story.hub.zones.send(
+          SendRequest(groups: [sends], confirmed: 0), to: story.alice.zone, by: author
+        ).verdicts
+      }
+      // All of a document at once, also one of whose name there is another with the same contents.
+      for (name, texts) in [("plan", ["secret", "another", "current"]), ("same", ["secret", "same"])] {
+        let item = WireID()
+        let versions = texts.map { _ in WireID() }
+        var group: [(Send, time: Int64)] = [
+          (.document(item, at: [Place(parent: trip, name)], version: versions[0], texts[0]), before)
+        ]
+        for index in 1..<texts.count {
+          group.append((.save(item, versions[index], base: versions[index - 1], texts[index]), before))
+        }
+        let verdicts = try await send(group)
+        #expect(verdicts.map(\.item) == Array(repeating: item, count: texts.count), "\(verdicts)")
+        #expect(try await story.texts(item, share, story.bob) == texts.suffix(1))
+        // What is saved from now on is seen.
+        #expect(try await send([(.save(item, WireID(), base: versions.last, "newer"), later)]).map(\.outcome) == [.done])
+        #expect(try await story.texts(item, share, story.bob) == texts.suffix(1) + ["newer"])
+      }
+      #expect(try await story.texts(known, share, story.bob) == ["same"])
+      // One version after the other.
+      let (item, first) = (WireID(), WireID())
+      _ = try await send([(.document(item, at: [Place(parent: trip, "long")], version: first, "secret"), before)])
+      _ = try await send([(.save(item, WireID(), base: first, "current"), before)])
+      #expect(try await story.texts(item, share, story.bob) == ["current"])
+      #expect(try await story.hub.check() == [])
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func whatWasBeforeEntryIsNotTold(_ engine: StoreEngine) async throws {
     try await engine.withDatabase { database in
