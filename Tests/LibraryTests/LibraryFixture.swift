@@ -192,7 +192,7 @@ final class LibraryFixture: Sendable {
     return try library.compact { _ in }
   }
 
-  func autosave() { library.locked { library.autosave() } }
+  func autosave() { library.autosaveInSteps() }
 
   var chunkCount: Int { get throws { try library.check { _ in }.chunks } }
 }

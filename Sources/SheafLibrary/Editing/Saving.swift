@@ -512,20 +512,31 @@ extension Library {
     draft.working = nil
   }
 
-  /// Makes versions of what has waited long enough, and ends sessions that last too long; tries failures again.
-  func autosave() {
-    let time = clock()
-    do {
-      try settleSessions()
-    } catch {
-      log.error("ending sessions failed", metadata: ["error": "\(error)"])
+  /// Documents that are looked at with the lock held.
+  private static let autosaveStep = 32
+
+  /// Makes versions of what has waited long enough, and ends sessions that last too long; tries failures again. It takes
+  /// some documents at a time: a program may have very many open.
+  func autosaveInSteps() {
+    let (time, edited) = locked { () -> (Timestamp, [Int64]) in
+      do {
+        try settleSessions()
+      } catch {
+        log.error("ending sessions failed", metadata: ["error": "\(error)"])
+      }
+      return (clock(), sessions.inodes.map(\.ino))
     }
-    for inode in Array(sessions.inodes) {
-      for draft in inode.drafts { autosave(inode, draft, time) }
-      sessions.removeIfEnded(inode)
+    for start in stride(from: 0, to: edited.count, by: Self.autosaveStep) {
+      locked {
+        for ino in edited[start...].prefix(Self.autosaveStep) {
+          guard let inode = inodes[ino] else { continue }
+          for draft in inode.drafts { autosave(inode, draft, time) }
+          sessions.removeIfEnded(inode)
+        }
+      }
     }
     // A replica sends what ended, and no call of a program told it of that.
-    for ended in sessions.ended { tell(.appearance(ended.inode.ino), to: ended.item.owner) }
+    locked { for ended in sessions.ended { tell(.appearance(ended.inode.ino), to: ended.item.owner) } }
   }
 
   /// Whether so much time has passed since `start`. Where the clock was put back nobody knows, and waiting would take

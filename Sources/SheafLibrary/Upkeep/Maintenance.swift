@@ -102,7 +102,7 @@ extension Library {
   /// - Returns: whether anything is left for a later round.
   @discardableResult
   package func keepUp() -> Bool {
-    locked { autosave() }
+    autosaveInSteps()
     // Some at a time: nobody waits for all that a program made.
     attempt("settling events") { try settleDueEventsInSteps() }
     attempt("giving what was transferred to its new owner") { try continueTransfer() }

@@ -528,6 +528,28 @@ struct LockHoldTests {
     try fixture.finish()
   }
 
+  /// A program that has very many documents open, all of them changed, keeps nobody waiting for all of them.
+  @Test func openDocumentsAreSavedSomeAtATime() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    let count = 2_000
+    try fixture.mkdir("t")
+    let folder = try fixture.ino("t")
+    var handles: [UInt64] = []
+    for number in 0..<count {
+      let made = try library.create(folder, Array("f\(number)".utf8), mode: 0o644, flags: O_RDWR, Self.program)
+      try fixture.write(made.handle, Array("text \(number)".utf8))
+      handles.append(made.handle)
+    }
+    fixture.clock.advance(60)
+    library.locked { library.holds = LockHolds() }
+    library.autosaveInSteps()
+    library.locked { #expect(library.holds.mostLooks["autosaveInSteps"] == nil) }
+    #expect(try fixture.versions("t/f\(count - 1)").count == 1)
+    for handle in handles { try fixture.close(handle) }
+    try fixture.finish()
+  }
+
   @Test func longHoldsAreNoted() {
     var holds = LockHolds()
     holds.note("short(_:)", from: 0, to: 999_999)
