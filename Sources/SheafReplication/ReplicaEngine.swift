@@ -923,11 +923,12 @@ final class ReplicaEngine: Sendable {
 
   /// Fetches what somebody waits for.
   ///
-  /// - Throws: ``SheafError``: `gone`, `accessDenied`, those of the library; `unreachable` at once while the hub cannot be reached, and after five seconds in which
-  ///   nothing came.
+  /// - Throws: ``SheafError``: `gone`, `accessDenied`, those of the library; `unreachable` at once where the hub is known
+  ///   not to be reached, and after five seconds in which nothing came.
   func fetchOnDemand(_ absent: AbsentContents) async throws {
-    let (isConnected, problem) = state.withLock { ($0.state == .connected, $0.problem) }
-    guard isConnected else {
+    // Just after the mount nothing is known yet, and the hub is asked.
+    let (mayBeReached, problem) = state.withLock { ([.connected, .connecting].contains($0.state), $0.problem) }
+    guard mayBeReached else {
       // The hub may be back: it is asked before its turn comes.
       signal.raise()
       throw SheafError(

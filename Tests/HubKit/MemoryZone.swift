@@ -28,6 +28,11 @@ package struct MemoryZone: ZoneReader {
 
   package func isShared(_ row: ItemRow) -> Bool { false }
 
+  package func version(of item: WireID, time: Int64, digest: [UInt8]) -> WireID? {
+    versions.values.filter { $0.item == item && $0.time == time && $0.digest == digest }
+      .min { $0.number < $1.number }?.id
+  }
+
   package func children(of folder: WireID, limit: Int) -> [WireID] {
     Array(names.filter { $0.key.parent == folder }.values.prefix(limit))
   }

@@ -158,6 +158,9 @@ struct SyncCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("How long to wait.", valueName: "seconds"))
   var wait: Int?
 
+  /// How long it looks what there is, where nobody waits for more.
+  private static let look = Duration.seconds(1)
+
   @Flag(help: "Send and fetch nothing.")
   var pause = false
 
@@ -186,7 +189,10 @@ struct SyncCommand: AsyncParsableCommand {
           ConnectionChange(isPaused: pause ? true : resume ? false : nil, limit: limit?.bytes), of: account)
       }
       let status = try await client.synchronize(account)
-      guard let wait else { return status }
+      guard let wait else {
+        // It has just begun to look; mostly there is nothing, and that is soon known.
+        return status.isPaused ? status : try await SyncWait.untilSettled(status, client, until: .now + Self.look)
+      }
       if status.isPaused {
         throw SheafError(
           .unavailable, subject: "\(account)", reason: "is paused, so nothing is sent or fetched",

@@ -196,6 +196,11 @@ package struct Decision {
         return verdict
       } else if let known {
         guard !known.isPurged else { throw Refusal(reason: .purged) }
+      } else if !isForeign, base != row.version, let same = try draft.same(as: version, proposal.digest, of: row.item) {
+        // Another device has the same save, of a copy of the library in which it was made.
+        draft.add(alias: version.id, of: same.id)
+        verdict.outcome = .joined
+        (verdict.version, verdict.versionNumber) = (same.id, same.number)
       } else if original.isDeleted || base == row.version {
         add(version, proposal, to: &row, &verdict)
       } else if try !saveMerged(&row, version, proposal, &verdict) {

@@ -70,6 +70,13 @@ struct StoredZone: ZoneReader {
     ).first.map { try Self.version($0, from: 0, author: 9) }
   }
 
+  mutating func version(of item: WireID, time: Int64, digest: [UInt8]) throws -> WireID? {
+    try connection.query(
+      "SELECT version FROM versions WHERE zone = $1 AND item = $2 AND time = $3 AND digest = $4 ORDER BY number LIMIT 1",
+      [.text(zone), .blob(item.bytes), .integer(time), .blob(digest)]
+    ).first.map { try Self.id($0.blob(0)) }
+  }
+
   mutating func manifest(of version: WireID) throws -> Manifest? {
     try connection.query(
       "SELECT manifest FROM versions WHERE zone = $1 AND version = $2", [.text(zone), .blob(version.bytes)]

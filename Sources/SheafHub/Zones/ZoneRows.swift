@@ -96,6 +96,8 @@ package protocol ZoneReader {
   /// Up to `limit` of the items in a folder.
   mutating func children(of folder: WireID, limit: Int) throws -> [WireID]
   mutating func version(_ id: WireID) throws -> VersionRow?
+  /// The version of an item that its author saved at a time, in nanoseconds since 1970, with contents of a digest.
+  mutating func version(of item: WireID, time: Int64, digest: [UInt8]) throws -> WireID?
   /// Whether who sends may learn of an item.
   mutating func isSeen(_ row: ItemRow) throws -> Bool
   /// Whether others than its owner may learn of an item.
@@ -135,6 +137,11 @@ package struct ZoneDraft {
   mutating func version(_ id: WireID) throws -> VersionRow? {
     if let row = knownVersions[id] { return row }
     return try reader.version(id)
+  }
+
+  /// The stored version that is the same save as one that is sent; nil for none.
+  mutating func same(as version: SentVersion, _ digest: [UInt8], of item: WireID) throws -> VersionRow? {
+    try reader.version(of: item, time: version.time, digest: digest).flatMap { try reader.version($0) }
   }
 
   /// Puts an item as it shall be.

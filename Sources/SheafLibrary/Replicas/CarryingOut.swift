@@ -872,7 +872,7 @@ extension Library {
               number: number, uuid: other.bytes, isSent: fact?.isSent ?? false), of: item.id)
         }
         // By the ids that the versions have now.
-        if id != new { try renewRequests(of: item, replica, change) }
+        if id != new || !versions.isEmpty { try renewRequests(of: item, replica, change) }
         change.whenRecorded { [self] in
           inode.item = nil
           tell(.appearance(inode.ino), from: 0)

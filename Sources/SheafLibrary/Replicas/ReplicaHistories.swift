@@ -510,9 +510,9 @@ extension Library {
   ) throws {
     let bases = Dictionary(list.versions.map { ($0.id, $0.base) }) { $1 }
     let ids = Dictionary(numbers.map { ($0.value, $0.key) }) { $1 }
-    for fact in try change.rows.versionFacts(item.id) where fact.base == nil && !fact.isOpen {
+    for fact in try change.rows.versionFacts(item.id) where !fact.isOpen {
       guard let id = ids[fact.number], let known = bases[id], let base = known.flatMap({ numbers[$0] }),
-        base < fact.number
+        base < fact.number, base != fact.base
       else { continue }
       try change.rows.setBase(item.id, fact.number, base)
     }

@@ -181,6 +181,34 @@ import Testing
     #expect(try desk.send("b", .save(other, WireID(), base: last, "more")).outcome == .done)
   }
 
+  /// A copy of a library has the same saves under other ids.
+  @Test func theSavesOfACopyAreKnown() throws {
+    var desk = Desk()
+    let item = WireID()
+    func version(_ id: WireID, _ base: WireID?, _ number: Int64) -> SentVersion {
+      SentVersion(id: id, base: base, cause: .save, time: number, contents: Data("text \(number)".utf8))
+    }
+    let (first, last) = (WireID(), WireID())
+    let made = Send(
+      serial: 0, item: item, kind: .document, places: [Place(parent: .root, "f")], version: version(first, nil, 1))
+    var next = Send(serial: 0, item: item, kind: .document, version: version(last, first, 2))
+    #expect(try desk.send("a", [made, next]).map(\.outcome) == [.done, .done])
+    let (copied, second, third) = (WireID(), WireID(), WireID())
+    var again = made
+    again.version = version(copied, nil, 1)
+    var verdict = try desk.send("b", again)
+    #expect(verdict.outcome == .joined && verdict.item == item && verdict.version == first)
+    next.version = version(second, copied, 2)
+    verdict = try desk.send("b", next)
+    #expect(verdict.outcome == .joined && verdict.version == last && verdict.versionNumber == 2)
+    #expect(desk.paths == ["f"])
+    #expect(try desk.row(item).versions == 2)
+    // What is saved on top of it is the next version.
+    next.version = version(third, second, 3)
+    verdict = try desk.send("b", next)
+    #expect(verdict.outcome == .done && verdict.versionNumber == 3)
+  }
+
   @Test func documentsOfOneNameWithOtherContentsStayTwoWithAllTheirVersions() throws {
     var desk = Desk()
     let mine = try desk.document("a", "trip.md", "same")
