@@ -76,6 +76,8 @@ extension Library: ReplicaInterface {
           guard try sharedInode(share.row.item)?.row.owner == replica.account else { continue }
           for number in share.participants.keys where share.participants[number]?.role != .owner {
             share.participants[number]?.permission = .readOnly
+            // Administrators edit whatever their permission is.
+            if share.participants[number]?.role == .administrator { share.participants[number]?.role = .privateUser }
           }
           try makeChange(.share) { [share] in try update(share, $0) }
         }

@@ -985,6 +985,21 @@ import Testing
     }
   }
 
+  /// What others share can be read after the end of the connection, and nobody writes there what nobody hears of.
+  @Test(arguments: ["participant", "administrator"]) func whoDisconnectsWritesInNoShare(_ role: String) throws {
+    try withPeople { people in
+      try people.alice.shell("echo one > doc")
+      try people.join("doc", can: "edit")
+      _ = try people.alice.succeed("participant", "set", "Documents/doc", Self.bob, "--role", role)
+      try people.settle()
+      try people.bob.shell("echo two >> '\(people.shared("doc"))'")
+      try people.settle()
+      _ = try people.bob.succeed("disconnect")
+      let written = try Command.shell("cat '\(people.shared("doc"))'; echo three >> '\(people.shared("doc"))'").run()
+      #expect(written.status != 0 && written.text == "one\ntwo", "\(written)")
+    }
+  }
+
   /// A program's temporary file beside documents that are shared one by one becomes a save of the one whose name it
   /// takes, whichever that is.
   @Test func severalDocumentsThatAreSharedAloneAreSavedByTemporaryFiles() throws {
