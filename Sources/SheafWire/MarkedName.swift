@@ -12,8 +12,13 @@ package enum MarkedName {
 
   /// `NAME (MARK).EXT`.
   package static func marked(_ name: [UInt8], _ mark: String, isFolder: Bool) -> [UInt8] {
-    // A leading dot begins no extension, and a folder has none.
-    let dot = isFolder ? nil : name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 == 0 ? nil : $0 }
+    // A leading dot begins no extension, nor does one before a space, as in a mark. A folder has none.
+    let dot =
+      isFolder
+      ? nil
+      : name.lastIndex(of: UInt8(ascii: ".")).flatMap { dot in
+        dot == 0 || name[dot...].contains(UInt8(ascii: " ")) ? nil : dot
+      }
     var stem = Array(name[..<(dot ?? name.count)])
     var end = Array(" (\(mark))".utf8) + name[(dot ?? name.count)...]
     if end.count >= WireLimits.nameBytes { end = Array(" (\(mark))".utf8) }

@@ -21,6 +21,8 @@ import Testing
   @Test func takesNothing() throws {
     #expect(try MountOptions(parsing: []) == MountOptions())
     #expect(try MountOptions(parsing: ["", "defaults"]) == MountOptions())
+    #expect(try MountOptions(parsing: ["ro,rw"]) == MountOptions())
+    #expect(try MountOptions(parsing: ["rw", "ro"]).readOnly)
   }
 
   @Test func takesWhatLinesOfFstabHave() throws {

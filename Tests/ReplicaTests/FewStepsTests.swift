@@ -95,11 +95,14 @@ import Testing
         let id = try #require(try machine.id("plans/trip.md"))
         let history = try machine.history(of: id).values.sorted { $0.number < $1.number }
         #expect(history.map(\.text) == all, "\(machine.name)")
-        let bases = try machine.library.versions(ItemPath(account: AccountHandle("alice@hub.example"), "Documents/plans/trip.md")).map(\.base)
+        let bases = try machine.library.versions(
+          ItemPath(account: AccountHandle("alice@hub.example"), "Documents/plans/trip.md")
+        ).map(\.base)
         let alike: [Int64?] = [nil, 1, 2, 3]
         #expect(bases == (isAlike ? alike : alike + [nil, 5, 6, 4]), "\(machine.name)")
         let ino = try #require(try machine.inode("plans/trip.md"))
-        #expect(try machine.library.locked { try machine.library.item(of: machine.library.inode(ino))?.conflict } == nil)
+        #expect(
+          try machine.library.locked { try machine.library.item(of: machine.library.inode(ino))?.conflict } == nil)
       }
       // Both go on from there.
       try story.desktop.save("five", at: "plans/trip.md")

@@ -22,7 +22,7 @@ struct MountOptions: Equatable {
   ]
   /// Options that mount(8) and fstab(5) pass on for their own use.
   private static let forOthers: Set<String> = [
-    "defaults", "rw", "auto", "noauto", "user", "users", "nouser", "owner", "group", "_netdev", "nofail", "async",
+    "defaults", "auto", "noauto", "user", "users", "nouser", "owner", "group", "_netdev", "nofail", "async",
     "norelatime", "nostrictatime", "lazytime", "nolazytime", "silent", "loud",
   ]
   private static let prefixesForOthers = ["x-", "X-", "user=", "comment="]
@@ -35,6 +35,7 @@ struct MountOptions: Equatable {
     for option in lists.flatMap({ $0.split(separator: ",").map(String.init) }) {
       switch option {
       case "ro": readOnly = true
+      case "rw": readOnly = false
       case "allow_other": allowOther = true
       case _ where Self.forMount.contains(option): forwarded.append(option)
       case _ where Self.retracted[option] != nil: forwarded.removeAll { $0 == Self.retracted[option] }

@@ -61,7 +61,9 @@ package enum HubCertificate {
 
   /// What an administrator is to hear of a certificate that is valid until `end`; nil while that is far.
   package static func warning(end: Timestamp, now: Timestamp) -> String? {
-    if end.seconds <= now.seconds { return "the certificate ended \(end.secondsText), and machines refuse it: renew it" }
+    if end.seconds <= now.seconds {
+      return "the certificate ended \(end.secondsText), and machines refuse it: renew it"
+    }
     if end.seconds - now.seconds > warned { return nil }
     return "the certificate ends \(end.secondsText): renew it"
   }

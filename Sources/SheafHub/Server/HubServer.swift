@@ -78,7 +78,8 @@ package final class HubServer: Sendable {
     // They end in the reverse order, each when the one before has ended: the server waits for its streams to end.
     var configuration = ServiceGroupConfiguration(
       services: [
-        server, HourlyUpkeep(hub: hub, certificate: certificate, logger: logger), CourierRounds(courier: hub.courier, logger: logger), news,
+        server, HourlyUpkeep(hub: hub, certificate: certificate, logger: logger),
+        CourierRounds(courier: hub.courier, logger: logger), news,
         watch,
       ], logger: quiet)
     configuration.maximumGracefulShutdownDuration = limits.grace

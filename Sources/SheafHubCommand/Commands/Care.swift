@@ -32,14 +32,24 @@ struct StatusCommand: AsyncParsableCommand {
   @OptionGroup var hub: HubOption
   @Flag(help: "Print JSON.") var json = false
 
+  private func certificateText(_ certificate: Certificate?, _ settings: HubSettings) -> String {
+    if let certificate { return "\(certificate.file.printable), until \(certificate.ends)" }
+    return settings.security == .plain ? "none: plain HTTP" : "cannot be read"
+  }
+
   func run() async throws {
     try await hub.withHub { open in
       let accounts = try await open.hub.accounts.list()
       var devices = 0
       for account in accounts { devices += try await open.hub.accounts.devices(of: account.zone).count }
-      let found = try open.folder.certificateFacts(open.settings)
-      let fingerprint = try open.folder.fingerprint(open.settings)
       var warnings = try await (open.hub.database as? PostgresDatabase)?.durabilityWarning().map { [$0] } ?? []
+      var (found, fingerprint): ((file: String, end: Timestamp)?, String?)
+      do {
+        found = try open.folder.certificateFacts(open.settings)
+        fingerprint = try open.folder.fingerprint(open.settings)
+      } catch let error as SheafError {
+        warnings.append("\(error)")
+      }
       if let end = found?.end, let warning = HubCertificate.warning(end: end, now: HubClock.system.now) {
         warnings.append(warning)
       }
@@ -60,7 +70,7 @@ struct StatusCommand: AsyncParsableCommand {
         Store:       \(facts.store)
         Addresses:   \(facts.addresses.joined(separator: ", "))
         Domains:     \(facts.domains.isEmpty ? "none" : facts.domains.joined(separator: ", "))
-        Certificate: \(facts.certificate.map { "\($0.file.printable), until \($0.ends)" } ?? "none: plain HTTP")
+        Certificate: \(certificateText(facts.certificate, open.settings))
         """)
       if let fingerprint { print("Fingerprint: \(fingerprint)") }
       print(
@@ -126,7 +136,8 @@ struct BackupCommand: AsyncParsableCommand {
         try await Hub.beginEpoch(inCopy: try SQLiteDatabase(path: copy.databaseFile))
       }
       print(
-        "Copied the hub to \(copy.path.printable). In place of the first one: sheaf-hub serve --hub \(copy.path.shellWord)")
+        "Copied the hub to \(copy.path.printable). In place of the first one: sheaf-hub serve --hub \(copy.path.shellWord)"
+      )
     }
   }
 }

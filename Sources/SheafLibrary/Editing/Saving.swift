@@ -12,7 +12,7 @@ import SheafStore
 ///                                              renewed by each save
 /// ```
 ///
-/// Rooms: `EditingSessions`, `OpenFiles`.
+/// Rooms: `EditingSessions`, `InodeTable`, `OpenFiles`.
 extension Library {
   /// Seconds after which autosave makes a version of unsaved writes.
   static let autosaveSeconds: Int64 = 1

@@ -112,7 +112,8 @@ import Testing
         #expect(verdicts.map(\.item) == Array(repeating: item, count: texts.count), "\(verdicts)")
         #expect(try await story.texts(item, share, story.bob) == texts.suffix(1))
         // What is saved from now on is seen.
-        #expect(try await send([(.save(item, WireID(), base: versions.last, "newer"), later)]).map(\.outcome) == [.done])
+        #expect(
+          try await send([(.save(item, WireID(), base: versions.last, "newer"), later)]).map(\.outcome) == [.done])
         #expect(try await story.texts(item, share, story.bob) == texts.suffix(1) + ["newer"])
       }
       #expect(try await story.texts(known, share, story.bob) == ["same"])

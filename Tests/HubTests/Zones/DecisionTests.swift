@@ -576,6 +576,8 @@ import Testing
     #expect(MarkedName.numbered(Array("a.tar.gz".utf8), 2, isFolder: false) == Array("a.tar (2).gz".utf8))
     #expect(MarkedName.numbered(Array("a.b".utf8), 2, isFolder: true) == Array("a.b (2)".utf8))
     #expect(MarkedName.numbered(Array(".profile".utf8), 3, isFolder: false) == Array(".profile (3)".utf8))
+    let marked = "Makefile (alice@hub.example 2026-11-30 desk)"
+    #expect(MarkedName.numbered(Array(marked.utf8), 2, isFolder: false) == Array("\(marked) (2)".utf8))
   }
 }
 
