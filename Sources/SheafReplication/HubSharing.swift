@@ -456,9 +456,11 @@ struct HubSharing: Sendable {
       if let value = try await shares.call(body) { return value }
       let status = try await shares.own.status()
       if status.state == .failed || status.state == .disconnected {
+        // A problem names the hub, and what to do.
+        if let problem = status.problem { throw SheafError(.unavailable, reason: problem) }
         throw SheafError(
           .unavailable, subject: shares.own.hub,
-          reason: status.problem ?? (status.isPaused ? "\(shares.own.account) is paused here" : "cannot be reached"),
+          reason: status.isPaused ? "\(shares.own.account) is paused here" : "cannot be reached",
           advice: status.isPaused ? "go on first: sheaf sync --resume" : "try again once it is reached")
       }
       if ContinuousClock.now > end { return nil }

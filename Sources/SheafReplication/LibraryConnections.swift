@@ -353,10 +353,16 @@ package final class LibraryConnections: ConnectionController {
       return Disconnection(account: handle, removed: 0, isDeviceRemoved: true)
     }
     if !discardsUnsent, case let counts = try library.replicaCounts(account), counts.unsent > 0 {
+      let isPaused = try library.replicaPace(account).isPaused
+      let status = try await runningShares(of: handle)?.own.status()
+      let wait =
+        isPaused
+        ? "go on first: sheaf sync --resume; or "
+        : status?.state == .failed ? "nothing can be sent any more; " : "wait for it: sheaf sync --wait 60; or "
       throw SheafError(
         .busy, subject: "\(handle)",
         reason: "has \(Self.items(counts.unsent)) that the hub does not have yet",
-        advice: "wait for it: sheaf sync --wait 60; or leave it so: --discard-unsent")
+        advice: wait + "leave it so: --discard-unsent")
     }
     await end(account)
     let device = try library.replicaDevice(account)

@@ -23,6 +23,8 @@ final class ReplicaEngine: Sendable {
     case zone
     case share(FollowedShare)
 
+    var isShare: Bool { if case .share = self { true } else { false } }
+
     var scope: HubScope {
       switch self {
       case .zone: .own
@@ -1072,6 +1074,9 @@ final class ReplicaEngine: Sendable {
         case .renamed: "has another name now, since another item has it at the hub"
         case .kept: "was changed elsewhere after it was deleted here, so it is back"
         case .purgedElsewhere: "was saved or recovered here while it was purged elsewhere, so it is a new document"
+        case .refused(.border) where subject.isShare:
+          "the hub refused it: it would lie outside of the share, as what goes beside a document that is shared by itself "
+            + "and that others saved first"
         case .refused(let reason): "the hub refused it: \(reason.words)"
         }
       var copy: WireID?

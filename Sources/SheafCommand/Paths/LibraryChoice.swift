@@ -39,7 +39,25 @@ enum LibraryChoice {
       return location
     }
     let own = try LibraryLocation.ownPath(data: environment("XDG_DATA_HOME"), home: try home(environment))
+    try refuseLinkToNothing(on: own)
     return try location(path: own)
+  }
+
+  /// Refuses the person's own library behind a symbolic link that leads nowhere, as to a disk that is not mounted.
+  ///
+  /// - Throws: ``SheafError`` of kind `notFound`.
+  private static func refuseLinkToNothing(on path: String) throws(SheafError) {
+    var way = ""
+    for name in path.split(separator: "/") {
+      way += "/\(name)"
+      var status = stat()
+      guard lstat(way, &status) == 0 else { return }
+      if status.st_mode & S_IFMT == S_IFLNK, stat(way, &status) != 0, errno == ENOENT {
+        throw SheafError(
+          .notFound, subject: way.printable, reason: "is a link to something that is not there",
+          advice: "mount the disk that it leads to, or take the link away")
+      }
+    }
   }
 
   /// The failure of a command that would change something through a read-only mount.

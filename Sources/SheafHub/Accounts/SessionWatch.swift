@@ -24,7 +24,18 @@ final class SessionWatch: Service {
     var running: [UInt64: (caller: Caller, place: SharedPlace?, end: @Sendable () -> Void)] = [:]
     var next: UInt64 = 0
     var isFinished = false
+    private var seen: ContinuousClock.Instant?
+
+    /// Whether it is time to note once more which devices are there.
+    mutating func noteSeen(at now: ContinuousClock.Instant) -> Bool {
+      if let seen, now - seen < SessionWatch.seenInterval { return false }
+      seen = now
+      return true
+    }
   }
+
+  /// How often the store hears which devices have a stream.
+  private static let seenInterval = Duration.seconds(60)
 
   private let accounts: Accounts
   private let shares: SharedFeeds
@@ -152,6 +163,8 @@ final class SessionWatch: Service {
       }
       let valid = try await accounts.valid(callers)
       end { callers.contains($0) && !valid.contains($0) }
+      if state.withLock({ $0.noteSeen(at: .now) }) { try await accounts.noteSeen(valid) }
+    } catch is CancellationError {
     } catch {
       logger.warning("sessions could not be checked", metadata: ["reason": "\(error)"])
     }

@@ -102,6 +102,20 @@ extension Accounts {
     }
   }
 
+  /// Notes that the devices of some callers are there now.
+  func noteSeen(_ callers: Set<Caller>) async throws {
+    let now = clock.now
+    let devices = callers.filter { $0.guest == nil }
+    if devices.isEmpty { return }
+    try await database.write { connection in
+      for caller in devices {
+        try connection.execute(
+          "UPDATE devices SET seen = $1 WHERE zone = $2 AND device = $3",
+          [.integer(now.nanoseconds), .text(caller.zone), .text(caller.device)])
+      }
+    }
+  }
+
   func endSession(of caller: Caller) async throws {
     _ = try await database.write { connection in
       try connection.execute(

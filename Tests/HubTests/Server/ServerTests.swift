@@ -102,6 +102,27 @@ import Testing
     }
   }
 
+  /// A machine that listens for long is no machine that was not seen for long.
+  @Test func aDeviceThatListensIsSeen() async throws {
+    try await RunningHub.with { running in
+      let client = running.client
+      let (device, token) = try await running.member()
+      func seen() async throws -> String? {
+        let list: DeviceList = try await client.send("GET", "/v1/devices", token: token).decode()
+        return list.devices.first { $0.id == device.device }?.seen
+      }
+      let before = try await seen()
+      running.hub.clock.advance(seconds: 120)
+      #expect(try await seen() == before)
+      let stream = try await client.start("GET", "/v1/stream", token: token)
+      var parts = stream.body.makeAsyncIterator()
+      #expect(try await parts.next() != nil)
+      let end = ContinuousClock.now + .seconds(60)
+      while try await seen() == before, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(50)) }
+      #expect(try await seen() != before)
+    }
+  }
+
   @Test func headersHaveALimit() async throws {
     try await RunningHub.with { running in
       let connection = try RawConnection(port: running.port)
