@@ -177,8 +177,8 @@ struct SharedChanges {
       guard let after = change.after else { continue }
       let news = try SharedRows.tell(id, in: after.share, of: zone, by: device, &connection)
       told[after.share, default: [:]][id] = news
-      if former.contains(id), try change.isNew || finder.entry(of: id) != nil {
-        // It enters with the last of these.
+      if former.contains(id), change.former.map({ $0.device == device && $0.others == 0 }) ?? true {
+        // It enters with the last of these. What another device has changed, people in the share know already.
         let entry = Standing(share: after.share, entered: number, told: news)
         try SharedRows.enter(id, entry.later(change.before), of: zone, &connection)
         continue

@@ -57,9 +57,9 @@ import SheafModel
 /// 9. All names of an inode are one item, its place the oldest name. A rename over the oldest name keeps the identity
 ///    there, and the other names become a document of their own; over a younger name it makes only that name new.
 /// 10. RENAME_EXCHANGE of two regular files with one name each swaps contents and leaves ids on their names if one of
-///    them is a document and the other young. To find the young file, Sheaf compares age and whether they are known, then their makers,
-///    then the names: that of a temporary file, or one made from the other's (`doc.x` from `doc`). Otherwise ids go
-///    with the entries.
+///    them is a document and the other young. To find the young file, Sheaf compares age and whether they are known,
+///    then their makers, then the names: that of a temporary file, or one made from the other's (`doc.x` from `doc`).
+///    Otherwise ids go with the entries.
 /// 11. `rename(new → doc)` while one account is still writing `new`: the version that this makes ends when the writer
 ///    closes, and there is none before the first byte. If several accounts wrote to `new`, their contents are versions
 ///    before that.

@@ -117,6 +117,13 @@ import Testing
         #expect(try await story.texts(item, share, story.bob) == texts.suffix(1) + ["newer"])
       }
       #expect(try await story.texts(known, share, story.bob) == ["same"])
+      // Of what was in the share before, everybody goes on seeing all, whatever a machine saved while it had no
+      // connection.
+      let moved = try await story.document("moved", "one")
+      #expect(try await story.move(moved, .document, to: trip, "moved").outcome == .done)
+      let current = try await story.save(moved, "two").version
+      #expect(try await send([(.save(moved, WireID(), base: current, "three"), before)]).map(\.outcome) == [.done])
+      #expect(try await story.texts(moved, share, story.bob) == ["one", "two", "three"])
       // One version after the other.
       let (item, first) = (WireID(), WireID())
       _ = try await send([(.document(item, at: [Place(parent: trip, "long")], version: first, "secret"), before)])
