@@ -68,7 +68,7 @@ struct ParticipantCommand: AsyncParsableCommand {
         let standing = "\(person.handle) is \(person.role.article) of \(target.name), and can \(person.permission.word)"
         guard before != person else { return try StandardOutput.line("Nothing changed: \(standing).".escapingControls) }
         let isInvited = person.acceptance == .pending && before?.acceptance != .pending
-        let joining = isInvited ? "; invited: `sheaf notices` of theirs tells the link" : ""
+        let joining = isInvited ? "; invited: `sheaf shares` of theirs tells the link" : ""
         try StandardOutput.line("\(standing)\(joining).".escapingControls)
       }
     }
