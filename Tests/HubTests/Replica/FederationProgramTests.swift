@@ -42,13 +42,13 @@ struct FederationProgramTests {
         ip address add 9.9.9.1/32 dev lo
         ip address add 9.9.9.2/32 dev lo
         printf '127.0.0.1 localhost\\n9.9.9.1 one.example\\n9.9.9.2 two.example\\n' > hosts
-        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 \
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 30 \
           -subj /CN=authority -addext basicConstraints=critical,CA:TRUE 2> openssl.log
         for name in one two; do
           openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $name.key -out $name.csr \
             -subj /CN=$name.example 2>> openssl.log
           printf 'subjectAltName=DNS:%s.example' $name > $name.ext
-          openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile $name.ext \
+          openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile $name.ext \
             -out $name.pem 2>> openssl.log
         done
         mount --bind hosts /etc/hosts
