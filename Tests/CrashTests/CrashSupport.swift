@@ -62,8 +62,9 @@ final class Worker {
   /// Judges the folder by the record since the last look.
   func judge() throws -> [String] {
     let entries = try readRecord(record)
-    var lines = judgement.follow(entries, killed: wasKilled)
-    lines += judgement.settle(try FoundTree(folder))
+    let found = try FoundTree(folder)
+    var lines = judgement.follow(entries, killed: wasKilled, found: found)
+    lines += judgement.settle(found)
     unlink(record)
     return lines.map { line in
       let name = line.prefix { $0 != ":" }

@@ -37,10 +37,13 @@ public struct FoundTree: Sendable {
   }
 
   let nodes: [String: Node]
+  /// Bytes of the files.
+  let sizes: [String: Int]
 
   /// Reads a folder that has no folders with anything in them.
   public init(_ folder: String) throws {
     var nodes: [String: Node] = [:]
+    var sizes: [String: Int] = [:]
     for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
       let path = "\(folder)/\(name)"
       var status = stat()
@@ -54,11 +57,13 @@ public struct FoundTree: Sendable {
       default:
         let file = TreeModel.File(
           contents: TreeModel.Bytes(try Self.contents(of: path)), mode: mode, mark: Attributes.get(path))
+        sizes[name] = file.bytes.count
         let text = FoundTree.describe(file, links: Int(status.st_nlink))
         nodes[name] = Node(text: text, time: status.st_mtim.tv_sec)
       }
     }
     self.nodes = nodes
+    self.sizes = sizes
   }
 
   /// Data(contentsOf:) would give the open file to programs that another thread starts meanwhile.
@@ -86,9 +91,13 @@ public struct Judgement {
   /// Follows the record: actions that returned are done; actions that failed or had not returned may be done, undone or in
   /// between.
   ///
-  /// - Parameter killed: the program that kept the record was killed.
+  /// - Parameters:
+  ///   - killed: the program that kept the record was killed.
+  ///   - found: the tree that is there, where it is known by now: of many states in between, that one is looked at.
   /// - Returns: a line for each answer that no allowed tree explains.
-  public mutating func follow(_ record: [RecordedAction], killed: Bool = false) -> [String] {
+  public mutating func follow(
+    _ record: [RecordedAction], killed: Bool = false, found: FoundTree? = nil
+  ) -> [String] {
     var lines: [String] = []
     for entry in record {
       let before = candidates
@@ -100,7 +109,7 @@ public struct Judgement {
           candidates = before
         }
       } else {
-        candidates = before.flatMap { $0.during(entry.action, killed: killed) }
+        candidates = before.flatMap { $0.during(entry.action, killed: killed, found: found) }
       }
       if candidates.count > 1 { candidates = Array(Set(candidates)) }
     }

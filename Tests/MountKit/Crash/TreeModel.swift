@@ -155,9 +155,11 @@ public struct TreeModel: Hashable, Sendable {
 
   /// Every tree that may be found when an action was under way: untouched, done, or between two of its system calls.
   ///
-  /// - Parameter killed: the program itself was killed. The kernel then ends its write(2) at a border of pages
-  ///   (generic_perform_write()).
-  func during(_ action: Action, killed: Bool = false) -> [TreeModel] {
+  /// - Parameters:
+  ///   - killed: the program itself was killed. The kernel then ends its write(2) at a border of pages
+  ///     (generic_perform_write()).
+  ///   - found: the tree that is there, where it is known.
+  func during(_ action: Action, killed: Bool = false, found: FoundTree? = nil) -> [TreeModel] {
     var trees = [self]
     func add(_ name: String, _ base: (Int) -> [UInt8], _ count: Int, at offset: Int = 0) {
       var ends = Set(stride(from: 0, to: count, by: Action.piece)).union([count])
@@ -182,8 +184,12 @@ public struct TreeModel: Hashable, Sendable {
       let bytes = contents.bytes
       add(name, { patched(name, offset, Array(bytes[..<$0])) }, bytes.count, at: offset)
     case .scatter(let name, let count):
-      // Nothing, or the bytes that were there when the working copy spilled.
-      for end in [0, min(4095, count), min(4096, count)] { add(name, { _ in Action.scattered(end) }, 0) }
+      // Nothing, or the bytes that were there when the working copy spilled, or, where all of it takes more than a
+      // second, when the library kept what was unsaved.
+      let kept = found?.sizes[name].flatMap { ($0 + 9).isMultiple(of: 10) ? min(($0 + 9) / 10, count) : nil }
+      for end in [0, min(4095, count), min(4096, count)] + (kept.map { [$0] } ?? []) {
+        add(name, { _ in Action.scattered(end) }, 0)
+      }
     default: break
     }
     if answer(to: action) == 0 { trees.append(after(action)) }
