@@ -16,6 +16,9 @@ struct EditingSessions {
   /// The inodes that have a session.
   var inodes: some Collection<Inode> { active.values }
 
+  /// The inode of a number, if it has a session.
+  func inode(_ ino: Int64) -> Inode? { active[ino] }
+
   /// Notes that a session of an inode goes on.
   mutating func insert(_ inode: Inode) { active[inode.ino] = inode }
 

@@ -12,7 +12,7 @@ import SheafStore
 ///                                              renewed by each save
 /// ```
 ///
-/// Rooms: `EditingSessions`, `InodeTable`, `OpenFiles`.
+/// Rooms: `EditingSessions`, `OpenFiles`.
 extension Library {
   /// Seconds after which autosave makes a version of unsaved writes.
   static let autosaveSeconds: Int64 = 1
@@ -529,7 +529,8 @@ extension Library {
     for start in stride(from: 0, to: edited.count, by: Self.autosaveStep) {
       locked {
         for ino in edited[start...].prefix(Self.autosaveStep) {
-          guard let inode = inodes[ino] else { continue }
+          // Also one that went, and that nobody has open, if it waits for room.
+          guard let inode = sessions.inode(ino) else { continue }
           for draft in inode.drafts { autosave(inode, draft, time) }
           sessions.removeIfEnded(inode)
         }
