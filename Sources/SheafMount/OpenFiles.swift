@@ -91,9 +91,9 @@ extension AccountFileSystem {
   ) {
     var opened: (ino: Int64, handle: FileHandle)?
     let delivered = reply.answer { () throws(Errno) in
-      // In `Shared/OWNER` there is no folder of the library. Programs do without such a file where they hear that there
-      // are none.
-      guard case .inode(let folder) = Node(parent) else { throw .notSupported }
+      // `Shared/OWNER` is no folder of the library. Programs do without such a file where they hear that there are none.
+      if case .sharedOwner = Node(parent) { throw .notSupported }
+      let folder = try changeable(parent)
       let (attributes, number) = try translated {
         try library.createNameless(folder, mode: mode, flags: accessTimes.flags(flags), credentials(caller))
       }

@@ -65,6 +65,23 @@ import Testing
     }
   }
 
+  /// Beside documents that are shared by themselves programs make no file without a name, and hear why.
+  @Test func besideSharedDocumentsNoFileIsWithoutAName() throws {
+    try withSharedMounts { mounts in
+      try mounts.shell(
+        """
+        echo one > "$ALICE/Documents/doc"; invite "$ALICE/Documents/doc" bob edit
+        python3 - "$BOB/Shared/alice@example.com" "$ALICE/Documents/.versions/doc" <<'END'
+        import errno, os, sys
+        for folder, expected in zip(sys.argv[1:], [errno.EOPNOTSUPP, errno.EROFS]):
+            try: os.open(folder, os.O_TMPFILE | os.O_RDWR)
+            except OSError as error: assert error.errno == expected, (folder, error)
+            else: raise SystemExit(f"a file in {folder}")
+        END
+        """)
+    }
+  }
+
   /// Kernels are told of a link in it when it moves, and nobody remembers where the folder was for that.
   @Test(arguments: ["mv", "exchange"]) func aFolderWithALinkInItEntersAShare(_ way: String) throws {
     try withSharedMounts { mounts in

@@ -105,7 +105,8 @@ extension Accounts {
   /// Notes that the devices of some callers are there now.
   func noteSeen(_ callers: Set<Caller>) async throws {
     let now = clock.now
-    let devices = callers.filter { $0.guest == nil }
+    // In one order, so that two processes never wait for each other.
+    let devices = callers.filter { $0.guest == nil }.sorted { ($0.zone, $0.device) < ($1.zone, $1.device) }
     if devices.isEmpty { return }
     try await database.write { connection in
       for caller in devices {
