@@ -97,9 +97,8 @@ struct FullDiskTests {
     }
   }
 
-  /// Contents have filled the disk: the hub still deletes, purges and removes devices, and it takes contents again once
-  /// that has made room.
-  @Test func whatNeedsNoRoomIsDone() async throws {
+  /// A hub on SQLite with a disk of 32 MiB.
+  private static func onSmallDisk(_ body: (RunningHub) async throws -> Void) async throws {
     let folder = try TemporaryFolder()
     let disk = try LoopFileSystem(below: folder, mebibytes: 32)
     defer {
@@ -107,7 +106,14 @@ struct FullDiskTests {
       try? folder.remove()
     }
     let database = try SQLiteDatabase(path: "\(disk.mountpoint)/hub.sqlite")
-    try await RunningHub.with(database) { running in
+    try await RunningHub.with(database, body)
+    await database.close()
+  }
+
+  /// Contents have filled the disk: the hub still deletes, purges and removes devices, and it takes contents again once
+  /// that has made room.
+  @Test func whatNeedsNoRoomIsDone() async throws {
+    try await Self.onSmallDisk { running in
       let (hub, client) = (running.hub.hub, running.client)
       let (device, token) = try await running.member()
       var random = SystemRandomNumberGenerator()
@@ -155,19 +161,11 @@ struct FullDiskTests {
       try await hub.accounts.removeDevice(other.device, of: other.zone)
       #expect(try await hub.check() == [])
     }
-    await database.close()
   }
 
   /// Chunks leave room for the version that they are for, and what has no room is refused before a part of it comes.
   @Test func whatWasUploadedWholeBecomesAVersion() async throws {
-    let folder = try TemporaryFolder()
-    let disk = try LoopFileSystem(below: folder, mebibytes: 32)
-    defer {
-      disk.detach()
-      try? folder.remove()
-    }
-    let database = try SQLiteDatabase(path: "\(disk.mountpoint)/hub.sqlite")
-    try await RunningHub.with(database) { running in
+    try await Self.onSmallDisk { running in
       let (client, (_, token)) = (running.client, try await running.member())
       var random = SystemRandomNumberGenerator()
       var uploaded: [Chunk] = []
@@ -194,6 +192,5 @@ struct FullDiskTests {
       }
       #expect(try await running.hub.hub.check() == [])
     }
-    await database.close()
   }
 }
