@@ -71,7 +71,7 @@ let package = Package(
       name: "SheafLibrary",
       dependencies: [
         "SheafModel", "SheafReplica", "SheafStore", "SheafWire",
-        .product(name: "Logging", package: "swift-log"),
+        .product(name: "HeapModule", package: "swift-collections"), .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: testable),
     .testTarget(
       name: "StoreTests",

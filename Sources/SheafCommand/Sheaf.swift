@@ -124,8 +124,7 @@ struct Sheaf: AsyncParsableCommand {
 
   /// Prints the failure in one line, and ends with status 1.
   private static func fail(_ error: SheafError, asJSON: Bool) -> Never {
-    let json = asJSON ? try? JSON.text(ErrorFact(error), [.sortedKeys, .withoutEscapingSlashes]) : nil
-    StandardError.write(json.map { $0 + "\n" } ?? ErrorLine.text(error))
+    StandardError.write(ErrorLine.text(error, asJSON: asJSON))
     Glibc.exit(1)
   }
 }
@@ -148,6 +147,12 @@ private struct ErrorFact: Encodable {
 
 /// The line that reports a failure.
 enum ErrorLine {
+  /// The line for people, or a line of JSON.
+  static func text(_ error: SheafError, asJSON: Bool) -> String {
+    let json = asJSON ? try? JSON.text(ErrorFact(error), [.sortedKeys, .withoutEscapingSlashes]) : nil
+    return json.map { $0 + "\n" } ?? text(error)
+  }
+
   /// The line for people, with times as they are where they are.
   static func text(_ error: SheafError) -> String {
     text(

@@ -9,7 +9,7 @@ import Testing
     "Fuse": ["CFuse", "Logging"],
     "SheafModel": [],
     "SheafStore": ["CLinux", "CSQLite", "CZstd", "SheafModel", "GRDB", "GRDBSQLite", "Crypto"],
-    "SheafLibrary": ["SheafModel", "SheafReplica", "SheafStore", "SheafWire", "Crypto", "Logging"],
+    "SheafLibrary": ["SheafModel", "SheafReplica", "SheafStore", "SheafWire", "Crypto", "HeapModule", "Logging"],
     "SheafMount": ["Fuse", "SheafModel", "SheafLibrary", "DequeModule", "Logging"],
     "SheafService": [
       "SheafModel", "SheafLibrary", "Hummingbird", "HummingbirdCore", "HTTPTypes", "Logging", "NIOCore", "NIOPosix",

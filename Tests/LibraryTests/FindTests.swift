@@ -85,10 +85,14 @@ struct FindTests {
     let some = try find(library, alice, limit: 5)
     let exactly = try find(library, alice, limit: 6)
     #expect(some.items.count == 5 && some.more && exactly.items.count == 6 && !exactly.more)
+    // What is cut off comes last by path.
+    for limit in 1...5 { #expect(paths(try find(library, alice, limit: limit)) == Array(all.prefix(limit))) }
     // Versions by themselves.
     let versions = try find(library, alice, "zoe", versions: true).items
     #expect(versions.map(\.version) == [1, 1, 2] && versions.map(\.size) == [3, 3, 5])
     #expect(try find(library, alice, "zoe", since: late, versions: true).items.map(\.version) == [2])
+    let earliest = try find(library, alice, "zoe", versions: true, limit: 2)
+    #expect(earliest.items == Array(versions.prefix(2)) && earliest.more)
     // What was deleted is elsewhere.
     try fixture.unlink("plans/Budget.md")
     try fixture.rmdir("plans")
@@ -159,6 +163,29 @@ struct FindTests {
       #expect(try found(.carol, deleted: true) == [] && find(library, carol).items.isEmpty)
       expect(.notFound) { _ = try found(.carol, in: "Shared/alice@example.com") }
     }
+  }
+
+  /// Whatever the order in which a folder has them, in several steps of the walk.
+  @Test func whoWantsFewGetsTheFirst() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    for folder in ["t", "t/b", "u"] { try fixture.mkdir(folder) }
+    var all: [String] = []
+    for (folder, count) in [("t", 600), ("t/b", 20), ("u", 600)] {
+      let ino = try fixture.ino(folder)
+      for number in 0..<count {
+        _ = try library.make(.file, ino, Array("a\(number)".utf8), mode: 0o644, .library)
+        all.append("\(folder)/a\(number)")
+      }
+    }
+    all.sort()
+    for limit in [1, 3, 31, 32, 33, 610, 1219] {
+      let found = try find(library, fixture.account, name: "a*", limit: limit)
+      #expect(paths(found) == Array(all.prefix(limit)) && found.more, "\(limit)")
+    }
+    let whole = try find(library, fixture.account, name: "a*", limit: 1220)
+    #expect(paths(whole) == all && !whole.more)
+    try fixture.finish()
   }
 
   /// Names are read beside the lock, and few finds are looked at with it.

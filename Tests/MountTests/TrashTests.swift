@@ -244,4 +244,24 @@ import Testing
       #expect(try library.sheafSucceeds("help", "deleted").text.contains(".deleted"))
     }
   }
+
+  /// Several at once: what cannot come back keeps no other from it.
+  @Test func severalComeBackAtOnce() throws {
+    try withMount { library in
+      let paths = ["a", "b", "c"].map { "\(library.documents)/\($0)" }
+      for path in paths { try "text of \(path)".write(toFile: path, atomically: false, encoding: .utf8) }
+      for path in [paths[0], paths[2]] { unlink(path) }
+      let missing = "\(library.documents)/never"
+      let output = try library.sheaf("recover", paths[0], missing, paths[1], paths[2])
+      #expect(output.status == 1)
+      #expect(output.text == "Recovered Documents/a.\nRecovered Documents/c.\n")
+      let errors = output.errorText.split(separator: "\n")
+      #expect(errors.count == 2 && errors[0].contains("never") && errors[1].contains("Documents/b"))
+      for path in paths { #expect(try String(contentsOfFile: path, encoding: .utf8) == "text of \(path)") }
+      for path in paths { unlink(path) }
+      let json = try library.sheafSucceeds("recover", "--json", paths[0], paths[1])
+      #expect(try JSONDecoder().decode([String].self, from: Data(json.text.utf8)) == ["Documents/a", "Documents/b"])
+      #expect(try library.sheaf("recover", "--id", "x", paths[0], paths[2]).status == 64)
+    }
+  }
 }

@@ -12,10 +12,11 @@ struct Recover: AsyncParsableCommand {
       Examples:
         sheaf recover ~/Sheaf/Documents/notes.md
         sheaf recover Documents/notes.md --id 5f0c…      an earlier one of that name
+        sheaf recover Documents/notes.md Documents/plans
       """)
 
-  @Argument(help: "The path where it was.", completion: Completions.deletedPaths)
-  var path: PathArgument
+  @Argument(help: "The paths where it was.", completion: Completions.deletedPaths)
+  var paths: [PathArgument]
 
   @Option(
     help: "Which one, where several were deleted there (default: the latest); see: sheaf deleted.",
@@ -25,7 +26,28 @@ struct Recover: AsyncParsableCommand {
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    if id != nil, paths.count > 1 { throw ValidationError("--id says which item of one PATH is meant.") }
+  }
+
   func run() async throws {
+    var recovered: [String] = []
+    var failure: SheafError?
+    for path in paths {
+      do {
+        recovered += try await recover(path)
+      } catch let error as SheafError {
+        // One that cannot come back keeps no other from doing so.
+        if let failure { StandardError.write(ErrorLine.text(failure, asJSON: output.json)) }
+        failure = error
+      }
+    }
+    if output.json, failure == nil || !recovered.isEmpty { try JSON.write(recovered) }
+    if let failure { throw failure }
+  }
+
+  /// Brings back what was deleted at a path, and says so; returns the paths where it is now.
+  private func recover(_ path: PathArgument) async throws -> [String] {
     let (paths, left) = try await ItemTarget.with(path, library, changing: true) { target in
       let paths = try await ProgressLine.during("Recovering") { progress in
         try await target.client.recover(target.address, id: id, progress: progress)
@@ -33,7 +55,11 @@ struct Recover: AsyncParsableCommand {
       let left = try await output.json ? nil : target.client.deletedTrees(target.address, limit: 1)
       return (paths, left.map { $0.trees.count + $0.more } ?? 0)
     }
-    if output.json { return try JSON.write(paths) }
+    if !output.json { try tell(paths, at: path, left: left) }
+    return paths
+  }
+
+  private func tell(_ paths: [String], at path: PathArgument, left: Int) throws {
     let first = paths.first ?? ""
     let isTree = paths.dropFirst().allSatisfy { $0.hasPrefix(first + "/") }
     let words =

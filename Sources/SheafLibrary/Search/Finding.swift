@@ -1,4 +1,5 @@
 import Foundation
+import HeapModule
 package import SheafModel
 import SheafStore
 
@@ -11,7 +12,9 @@ import SheafStore
 /// 2. A participant learns nothing from before an item entered the share: neither its maker, nor its versions, nor
 ///    items that were deleted from it.
 /// 3. Each name costs the same however deep it lies.
-/// 4. Of a document whose contents are at a hub alone nobody here knows whether they have the text. It is counted, as far
+/// 4. Who wants few items gets the first by path, whatever the order in which the walk meets them; of deleted ones, the
+///    latest. What comes after as many is not looked at.
+/// 5. Of a document whose contents are at a hub alone nobody here knows whether they have the text. It is counted, as far
 ///    as the account sees it and everything else is met.
 ///
 /// Rooms: `AccountTable`, `ShareBook`.
@@ -47,7 +50,7 @@ extension Library {
       return pattern?.matches(name) ?? true
     }
 
-    /// Whether only its contents can tell, of a document whose contents are not here (rule 4).
+    /// Whether only its contents can tell, of a document whose contents are not here (rule 5).
     func isUndecided(_ name: [UInt8], _ item: Int64) -> Bool {
       searchesContents && words != nil && !fits(name, item) && fitsWithoutText(name, item)
     }
@@ -73,9 +76,52 @@ extension Library {
     case shared(item: Int64)
   }
 
+  /// A place that may be meant, and its path as far as the walk knows it.
+  private struct Candidate {
+    let place: Place
+    let path: [UInt8]
+  }
+
+  /// What was found and comes first by path: as much as one answer may have, and one more.
+  private struct FirstFinds {
+    private struct Find: Comparable {
+      let path: [UInt8]
+      let item: FoundItem
+
+      static func < (left: Self, right: Self) -> Bool {
+        if left.path != right.path { return left.path.lexicographicallyPrecedes(right.path) }
+        return (left.item.version ?? 0, left.item.id) < (right.item.version ?? 0, right.item.id)
+      }
+
+      static func == (left: Self, right: Self) -> Bool { !(left < right) && !(right < left) }
+    }
+
+    private let limit: Int
+    private var heap = Heap<Find>()
+
+    init(limit: Int) { self.limit = limit }
+
+    /// Whether what lies at a path may be among them.
+    func takes(_ path: [UInt8]) -> Bool {
+      guard heap.count > limit, let last = heap.max else { return true }
+      return !last.path.lexicographicallyPrecedes(path)
+    }
+
+    mutating func add(_ item: FoundItem, at path: [UInt8]) {
+      heap.insert(Find(path: path, item: item))
+      if heap.count > limit + 1 { heap.removeMax() }
+    }
+
+    /// All of them, by path.
+    var items: [FoundItem] { heap.unordered.sorted().map(\.item) }
+  }
+
+  /// Bytes of a folder's path by which what lies in it is put in order. Below a longer one names decide.
+  private static let longestOrder = 4096
+
   /// Folders of which the names are still to be gone through.
   private struct Walk {
-    var open: [(ino: Int64, last: NamedItemRow?)]
+    var open: [(ino: Int64, path: [UInt8], last: NamedItemRow?)]
     /// A damaged library may have a folder in itself.
     var passed: Set<Int64> = []
     var looked: Int64 = 0
@@ -107,7 +153,7 @@ extension Library {
       : try findPresent(in: path, criteria, &notSearched, progress)
     let more = items.count > request.limit
     items.removeLast(max(0, items.count - request.limit))
-    items.sort { ($0.path, $0.version ?? 0) < ($1.path, $1.version ?? 0) }
+    if request.deleted { items.sort { ($0.path, $1.time) < ($1.path, $0.time) } }
     return FoundItems(items: items, more: more, notSearched: notSearched)
   }
 
@@ -116,32 +162,36 @@ extension Library {
   private func findPresent(
     in path: ItemPath?, _ criteria: Criteria, _ notSearched: inout Int, _ progress: (SheafModel.Progress) -> Void
   ) throws -> [FoundItem] {
-    var (walk, places) = try locked { try tops(of: path, for: criteria.account) }
-    var found: [FoundItem] = []
+    var (walk, candidates) = try locked { try tops(of: path, for: criteria.account) }
+    var found = FirstFinds(limit: criteria.request.limit)
     repeat {
-      for start in stride(from: 0, to: places.count, by: Self.findStep) {
-        guard found.count <= criteria.request.limit else { return found }
-        let some = places[start..<min(start + Self.findStep, places.count)]
-        let seen = try locked { try some.compactMap { try look(at: $0, criteria, &notSearched) } }
-        guard criteria.request.versions else {
-          found += seen.map(\.found)
-          continue
+      candidates.removeAll { !found.takes($0.path) }
+      for start in stride(from: 0, to: candidates.count, by: Self.findStep) {
+        let some = candidates[start..<min(start + Self.findStep, candidates.count)]
+        let seen = try locked {
+          try some.compactMap { candidate in
+            try look(at: candidate.place, criteria, &notSearched).map { (candidate.path, $0.item, $0.found) }
+          }
         }
-        for (item, fact) in seen where fact.kind == ItemKind.document.word {
-          guard found.count <= criteria.request.limit else { break }
-          found += try versions(of: item, fact, criteria)
+        for (path, item, fact) in seen {
+          guard criteria.request.versions else {
+            found.add(fact, at: path)
+            continue
+          }
+          guard fact.kind == ItemKind.document.word, found.takes(path) else { continue }
+          for version in try versions(of: item, fact, criteria) { found.add(version, at: path) }
         }
       }
-      places = []
+      candidates = []
       guard !walk.open.isEmpty else { break }
-      try store.snapshot { try Self.go(&walk, criteria, &places, $0) }
+      try store.snapshot { try Self.go(&walk, criteria, &candidates, $0) }
       progress(SheafModel.Progress(done: walk.looked, total: 0))
     } while true
-    return found
+    return found.items
   }
 
   /// Where a search begins: folders, and the items that others share.
-  private func tops(of path: ItemPath?, for account: Int64) throws -> (Walk, [Place]) {
+  private func tops(of path: ItemPath?, for account: Int64) throws -> (Walk, [Candidate]) {
     let components = path?.components ?? []
     let isShared = components.first == Array("Shared".utf8) && components.count < 3
     if let path, !isShared {
@@ -151,20 +201,22 @@ extension Library {
         throw SheafError(
           .notDirectory, subject: "\(path)", reason: "is not a folder", advice: "name the folder to search")
       }
-      return (Walk(open: [(folder.ino, nil)]), [])
+      return (Walk(open: [(folder.ino, Self.order(path.bytes), nil)]), [])
     }
     var walk = Walk(open: [])
-    var places: [Place] = []
+    var places: [Candidate] = []
     for owner in shares.owners(sharingWith: account) {
-      if components.count == 2, Array(try handle(owner).description.utf8) != components[1] { continue }
+      let name = Array(try handle(owner).description.utf8)
+      if components.count == 2, name != components[1] { continue }
       for entry in try listing(of: account, owner: owner).entries {
-        places.append(.shared(item: entry.share))
-        if try inode(entry.ino).isFolder { walk.open.append((entry.ino, nil)) }
+        let path = Array([Array("Shared".utf8), name, entry.name].joined(separator: [UInt8(ascii: "/")]))
+        places.append(Candidate(place: .shared(item: entry.share), path: path))
+        if try inode(entry.ino).isFolder { walk.open.append((entry.ino, path, nil)) }
       }
     }
     guard let path else {
       guard let documents = accountTable[account]?.documents else { return (walk, places) }
-      walk.open.append((documents, nil))
+      walk.open.append((documents, Array("Documents".utf8), nil))
       return (walk, places)
     }
     if components.count == 2, places.isEmpty {
@@ -175,30 +227,35 @@ extension Library {
 
   /// Goes on through the names, some of them.
   private static func go(
-    _ walk: inout Walk, _ criteria: Criteria, _ places: inout [Place], _ transaction: StoreTransaction
+    _ walk: inout Walk, _ criteria: Criteria, _ places: inout [Candidate], _ transaction: StoreTransaction
   ) throws {
     var left = walkStep
-    while left > 0, let (folder, last) = walk.open.popLast() {
+    while left > 0, let (folder, path, last) = walk.open.popLast() {
       if last == nil, !walk.passed.insert(folder).inserted { continue }
       let page = try transaction.namedItems(in: folder, after: last, limit: left)
-      if page.count == left { walk.open.append((folder, page.last)) }
+      if page.count == left { walk.open.append((folder, path, page.last)) }
       left -= page.count + 1
       walk.looked += Int64(page.count)
       for row in page {
         guard let item = row.item else { continue }
-        if row.isFolder { walk.open.append((row.ino, nil)) }
+        let place = path + [UInt8(ascii: "/")] + row.name
+        if row.isFolder { walk.open.append((row.ino, order(place), nil)) }
         guard criteria.fits(row.name, item) || row.isAbsent && criteria.isUndecided(row.name, item) else { continue }
         // A version of it may be meant, whoever made the current one.
         let fits = if let author = row.author, let time = row.time { criteria.fits(author, time) } else { true }
         guard criteria.request.versions ? !row.isFolder : fits else { continue }
-        places.append(.entry(parent: folder, name: row.name, ino: row.ino, item: item))
+        places.append(
+          Candidate(place: .entry(parent: folder, name: row.name, ino: row.ino, item: item), path: place))
       }
     }
   }
 
+  /// As much of a folder's path as decides the order.
+  private static func order(_ path: [UInt8]) -> [UInt8] { Array(path.prefix(longestOrder)) }
+
   /// The item that is at a place now, if the account sees it and it meets the request (rule 1).
   ///
-  /// - Parameter notSearched: Becomes one more if only contents that are not here can tell (rule 4).
+  /// - Parameter notSearched: Becomes one more if only contents that are not here can tell (rule 5).
   private func look(
     at place: Place, _ criteria: Criteria, _ notSearched: inout Int
   ) throws -> (item: Int64, found: FoundItem)? {
