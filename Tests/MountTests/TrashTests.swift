@@ -254,7 +254,7 @@ import Testing
       let missing = "\(library.documents)/never"
       let output = try library.sheaf("recover", paths[0], missing, paths[1], paths[2])
       #expect(output.status == 1)
-      #expect(output.text == "Recovered Documents/a.\nRecovered Documents/c.\n")
+      #expect(output.text == "Recovered Documents/a.\nRecovered Documents/c.")
       let errors = output.errorText.split(separator: "\n")
       #expect(errors.count == 2 && errors[0].contains("never") && errors[1].contains("Documents/b"))
       for path in paths { #expect(try String(contentsOfFile: path, encoding: .utf8) == "text of \(path)") }

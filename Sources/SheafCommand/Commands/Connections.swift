@@ -337,6 +337,7 @@ struct DeviceCommand: AsyncParsableCommand {
       return wipe
         ? "Removed \(name). It destroys what it has of the account once it reaches the hub; `sheaf device list` tells."
         : "Removed \(name). What is on that machine stays there."
+          + (device.isOwn ? "" : " Links of device add that nobody has used end, too.")
     }
   }
 }

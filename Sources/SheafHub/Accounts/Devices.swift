@@ -28,6 +28,35 @@ extension Accounts {
     return (secret.text, expires.secondsText)
   }
 
+  /// When the codes end that are good and not spent, the next one first.
+  package func openCodes(of zone: String) async throws -> [String] {
+    let now = clock.now
+    return try await database.read { connection in
+      try connection.query(
+        "SELECT expires FROM codes WHERE zone = $1 AND device IS NULL AND expires > $2 ORDER BY expires",
+        [.text(zone), .integer(now.nanoseconds)]
+      ).map { Timestamp(nanoseconds: try $0.integer(0)).secondsText }
+    }
+  }
+
+  /// Makes an account's codes that are not spent useless; returns how many were good.
+  package func revokeCodes(of zone: String) async throws -> Int {
+    let now = clock.now
+    return try await database.write { connection in
+      _ = try Self.take(zone, in: &connection)
+      return try Self.revokeCodes(of: zone, at: now, in: &connection)
+    }
+  }
+
+  private static func revokeCodes(
+    of zone: String, at now: Timestamp, in connection: inout any SQLConnection
+  ) throws -> Int {
+    try connection.execute(
+      "DELETE FROM codes WHERE zone = $1 AND device IS NULL AND expires <= $2",
+      [.text(zone), .integer(now.nanoseconds)])
+    return try connection.execute("DELETE FROM codes WHERE zone = $1 AND device IS NULL", [.text(zone)])
+  }
+
   /// Spends an enrolment code. The device that spent it may ask again, and gets the same answer.
   ///
   /// - Throws: ``HubError`` of kind `invalid` for a request that proves nothing, of kind `forbidden` for a code that is
@@ -119,16 +148,25 @@ extension Accounts {
   /// Removes a device, which ends its sessions. One that was removed to be wiped is forgotten; what it has and has not
   /// destroyed yet stays there, if it does not ask before.
   ///
-  /// - Parameter wipes: Whether it is to destroy what it has of the account once it asks for a session.
+  /// The account's codes that are not spent end with it, unless the device removes itself: it may have made one, and
+  /// whoever has the machine would come back by that.
+  ///
+  /// - Parameters:
+  ///   - caller: The device that asks; nil for the administrator.
+  ///   - wipes: Whether it is to destroy what it has of the account once it asks for a session.
+  /// - Returns: How many codes ended.
   /// - Throws: ``HubError`` of kind `notFound`, and of kind `conflict` if too many are to be wiped already.
-  package func removeDevice(_ device: String, of zone: String, wipes: Bool = false) async throws {
+  @discardableResult
+  package func removeDevice(
+    _ device: String, of zone: String, by caller: String? = nil, wipes: Bool = false
+  ) async throws -> Int {
     let now = clock.now
-    try await database.write { connection in
+    return try await database.write { connection in
       _ = try Self.take(zone, in: &connection)
       let values: [SQLValue] = [.text(zone), .text(device)]
       if try Wipes.isKnown(device, of: zone, in: &connection) {
         if !wipes { try Wipes.forget(device, of: zone, in: &connection) }
-        return
+        return 0
       }
       if wipes { try Wipes.ask(device, of: zone, at: now, in: &connection) }
       guard try connection.execute("DELETE FROM devices WHERE zone = $1 AND device = $2", values) == 1 else {
@@ -137,6 +175,7 @@ extension Accounts {
       try connection.execute("DELETE FROM sessions WHERE zone = $1 AND device = $2", values)
       try Zone.forget(device: device, of: zone, in: &connection)
       try Collaborations.forget(device: device, of: zone, at: now, &connection)
+      return caller == device ? 0 : try Self.revokeCodes(of: zone, at: now, in: &connection)
     }
   }
 

@@ -40,7 +40,8 @@ extension HubRoutes {
           guard let id = UUID(uuidString: device), id.uuidString.lowercased() == device else {
             throw HubError(.notFound, "the account has no such device")
           }
-          try await accounts.removeDevice(device, of: caller.zone, wipes: try request.flag("wipe"))
+          try await accounts.removeDevice(
+            device, of: caller.zone, by: caller.device, wipes: try request.flag("wipe"))
           watch.end { $0.zone == caller.zone && $0.device == device }
           await hub.courier.deliver(from: caller.zone)
           return Response(status: .noContent)

@@ -8,7 +8,7 @@ import SheafWire
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account", abstract: "Add, list, move and remove accounts.",
-    subcommands: [Add.self, Link.self, List.self, Quota.self, Export.self, Import.self, Remove.self])
+    subcommands: [Add.self, Link.self, Links.self, List.self, Quota.self, Export.self, Import.self, Remove.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,6 +37,47 @@ struct AccountCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await hub.withHub { open in try await printLink(of: handle, open, json: json) }
+    }
+  }
+
+  struct Links: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Tell which links of an account nobody has used yet, or make them useless.",
+      discussion: "The hub has no link itself, and so tells only until when each is good.")
+
+    @OptionGroup var hub: HubOption
+    @Argument(help: "The handle.") var handle: AccountHandle
+    @Flag(help: "Make all of them useless.") var revoke = false
+    @Flag(help: "Print JSON.") var json = false
+
+    private struct Open: Encodable {
+      let expires: String
+    }
+
+    private struct Revoked: Encodable {
+      let revoked: Int
+    }
+
+    func run() async throws {
+      try await hub.withHub { open in
+        let accounts = open.hub.accounts
+        let zone = try await accounts.zone(of: handle)
+        if revoke {
+          let count = try await accounts.revokeCodes(of: zone)
+          if json { return try JSONOutput.print(Revoked(revoked: count)) }
+          return print(count == 0 ? "\(handle) has no link that nobody has used." : Self.ended(count))
+        }
+        let ends = try await accounts.openCodes(of: zone)
+        if json { return try JSONOutput.print(ends.map(Open.init)) }
+        if ends.isEmpty { print("\(handle) has no link that nobody has used.") }
+        for end in ends { print("a link for one machine, good until \(end)") }
+      }
+    }
+
+    /// What is said of links that are good no more.
+    static func ended(_ count: Int) -> String {
+      count == 1
+        ? "One link that nobody had used is good no more." : "\(count) links that nobody had used are good no more."
     }
   }
 

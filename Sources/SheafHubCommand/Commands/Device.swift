@@ -31,7 +31,8 @@ struct DeviceCommand: AsyncParsableCommand {
 
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Remove a machine: its sessions and streams end within a second.")
+      abstract: "Remove a machine: its sessions and streams end within a second.",
+      discussion: "Links for further machines of the account that nobody has used end, too: the machine may have one.")
 
     @OptionGroup var hub: HubOption
     @Argument(help: "The account's handle.") var handle: AccountHandle
@@ -41,12 +42,13 @@ struct DeviceCommand: AsyncParsableCommand {
     func run() async throws {
       try await hub.withHub { open in
         let accounts = open.hub.accounts
-        try await accounts.removeDevice(
+        let ended = try await accounts.removeDevice(
           device.lowercased(), of: try await accounts.zone(of: handle), wipes: wipe)
         print(
           wipe
             ? "Removed the machine. It destroys what it has of \(handle) once it reaches the hub."
             : "Removed the machine. What is on it stays there.")
+        if ended > 0 { print(AccountCommand.Links.ended(ended)) }
       }
     }
   }

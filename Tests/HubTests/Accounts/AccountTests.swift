@@ -120,6 +120,44 @@ import Testing
     }
   }
 
+  /// Whoever has a lost machine may have made links by it.
+  @Test(arguments: StoreEngine.available)
+  func aRemovedDeviceLeavesNoLink(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let hub = try await TestHub(database)
+      let accounts = hub.accounts
+      let zone = try await hub.account()
+      let other = try await hub.account("bob@hub.example")
+      let (laptop, desktop, thief) = (TestDevice(), TestDevice(), TestDevice())
+      let lost = try await hub.enroll(laptop, in: zone)
+      let spent = try await accounts.makeCode(for: zone).code
+      let kept = try await accounts.enroll(try desktop.enrollment(spent))
+      let codes = [try await accounts.makeCode(for: zone), try await accounts.makeCode(for: zone)]
+      let foreign = try await accounts.makeCode(for: other).code
+      #expect(try await accounts.openCodes(of: zone) == codes.map(\.expires))
+      #expect(try await accounts.removeDevice(lost.device, of: zone, by: kept.device) == 2)
+      for code in codes {
+        #expect(try await problem { _ = try await accounts.enroll(try thief.enrollment(code.code)) } == .forbidden)
+      }
+      #expect(try await accounts.openCodes(of: zone).isEmpty)
+      #expect(try await accounts.openCodes(of: other).count == 1)
+      // The answer for the other machine may have been lost.
+      #expect(try await accounts.enroll(try desktop.enrollment(spent)) == kept)
+      // Who moves to another machine makes a link first.
+      let next = try await accounts.makeCode(for: zone).code
+      #expect(try await accounts.removeDevice(kept.device, of: zone, by: kept.device) == 0)
+      _ = try await accounts.enroll(try laptop.enrollment(next))
+      // One that is too old is none that is revoked.
+      _ = try await accounts.makeCode(for: zone)
+      hub.clock.advance(seconds: 86_400)
+      _ = try await accounts.makeCode(for: zone)
+      #expect(try await accounts.revokeCodes(of: zone) == 1)
+      #expect(try await accounts.revokeCodes(of: zone) == 0)
+      #expect(try await problem { _ = try await accounts.enroll(try laptop.enrollment(foreign)) } == .forbidden)
+      #expect(try await hub.hub.check() == [])
+    }
+  }
+
   @Test(arguments: StoreEngine.available)
   func aRemovedDeviceHasNoSession(_ engine: StoreEngine) async throws {
     try await engine.withDatabase { database in
