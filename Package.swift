@@ -10,6 +10,10 @@ let settings: [SwiftSetting] = [
 /// Settings of targets whose tests look inside them: all tests run on the release build.
 let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration: .release))]
 
+/// Settings of tests, which run on the release build: what they test is optimized, and they themselves are built in a
+/// third of the time without.
+let tests = settings + [.unsafeFlags(["-Onone", "-no-whole-module-optimization", "-enable-batch-mode"], .when(configuration: .release))]
+
 /// Links Swift's runtime and Foundation into a program: calls of them cost less than those of shared libraries, and it runs
 /// where Swift is not installed. The libraries are those that Foundation's own need; lld, since gold warns of one of them.
 let standalone: [LinkerSetting] =
@@ -55,7 +59,7 @@ let package = Package(
     .executableTarget(
       name: "fuse-fixture", dependencies: ["Fuse", .product(name: "Logging", package: "swift-log")],
       path: "Tests/Fixtures/fuse-fixture", swiftSettings: settings),
-    .testTarget(name: "FuseTests", dependencies: ["CTestSystem", "Fuse", "fuse-fixture"], swiftSettings: settings),
+    .testTarget(name: "FuseTests", dependencies: ["CTestSystem", "Fuse", "fuse-fixture"], swiftSettings: tests),
     .target(name: "SheafModel", swiftSettings: settings),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CSQLite"),
@@ -78,7 +82,7 @@ let package = Package(
       dependencies: [
         "CTestSystem", "SheafModel", "SheafStore", .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Crypto", package: "swift-crypto"),
-      ], swiftSettings: settings),
+      ], swiftSettings: tests),
     .executableTarget(
       name: "library-fixture", dependencies: ["SheafModel", "SheafLibrary"], path: "Tests/Fixtures/library-fixture",
       swiftSettings: settings),
@@ -97,7 +101,7 @@ let package = Package(
       dependencies: [
         "SheafModel", "SheafStore", "SheafLibrary", "crafted-library", "library-fixture",
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
-      ], swiftSettings: settings),
+      ], swiftSettings: tests),
     .target(
       name: "SheafMount",
       dependencies: [
@@ -177,7 +181,7 @@ let package = Package(
         "ConformanceKit", "HubKit", "SheafHub", "SheafLibrary", "SheafModel", "SheafReplica", "SheafReplication",
         "SheafStore", "SheafWire", .product(name: "Logging", package: "swift-log"),
       ],
-      swiftSettings: settings),
+      swiftSettings: tests),
     .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
     .target(
       name: "SheafHubStore", dependencies: ["CPostgres", .product(name: "GRDB", package: "GRDB.swift")],
@@ -215,7 +219,7 @@ let package = Package(
       path: "Tests/HubKit", swiftSettings: settings),
     .testTarget(
       name: "HubStoreTests", dependencies: ["ConformanceKit", "HubKit", "MountKit", "SheafHubStore"],
-      swiftSettings: settings),
+      swiftSettings: tests),
     .testTarget(
       name: "HubTests",
       dependencies: [
@@ -225,14 +229,14 @@ let package = Package(
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ], exclude: ["Replica/hub-proxy", "Replica/share-worker"], swiftSettings: settings),
-    .testTarget(name: "ArchitectureTests", swiftSettings: settings),
+      ], exclude: ["Replica/hub-proxy", "Replica/share-worker"], swiftSettings: tests),
+    .testTarget(name: "ArchitectureTests", swiftSettings: tests),
     .testTarget(
       name: "SheafServiceTests",
       dependencies: [
         "SheafModel", "SheafLibrary", "SheafService", "SheafClient", .product(name: "GRDB", package: "GRDB.swift"),
       ],
-      swiftSettings: settings),
+      swiftSettings: tests),
     .testTarget(
       name: "SidecarTests",
       dependencies: [
@@ -241,13 +245,13 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ], exclude: ["internet", "receiver"], swiftSettings: settings),
+      ], exclude: ["internet", "receiver"], swiftSettings: tests),
     .testTarget(
       name: "CommandTests",
       dependencies: [
         "ConformanceKit", "Fuse", "MountKit", "SheafCommand", "SheafModel", "SheafLibrary", "SheafMount", "SheafStore",
         .product(name: "Logging", package: "swift-log"),
-      ], swiftSettings: settings),
+      ], swiftSettings: tests),
     .target(name: "CTestSystem", path: "Tests/CTestSystem"),
     .target(
       name: "ConformanceKit", dependencies: ["CTestSystem"], path: "Tests/ConformanceKit", swiftSettings: settings),
@@ -261,15 +265,15 @@ let package = Package(
       name: "ConformanceTests",
       dependencies: [
         "ConformanceKit", "MountKit", "Fuse", "SheafLibrary", "SheafModel", "SheafMount", "test-helper",
-      ], exclude: ["hostile-calls"], swiftSettings: settings),
+      ], exclude: ["hostile-calls"], swiftSettings: tests),
     .testTarget(
       name: "EditorTests", dependencies: ["ConformanceKit", "MountKit", "SheafLibrary", "SheafModel"],
-      exclude: ["type-keys", "dance", "interleave", "office"], swiftSettings: settings),
+      exclude: ["type-keys", "dance", "interleave", "office"], swiftSettings: tests),
     .testTarget(
       name: "CrashTests", dependencies: ["CTestSystem", "ConformanceKit", "MountKit", "SheafStore", "test-helper"],
-      swiftSettings: settings),
+      swiftSettings: tests),
     .testTarget(
-      name: "MountTests", dependencies: ["CTestSystem", "Fuse", "MountKit", "test-helper"], swiftSettings: settings),
+      name: "MountTests", dependencies: ["CTestSystem", "Fuse", "MountKit", "test-helper"], swiftSettings: tests),
     .target(
       name: "FuzzDecoders",
       dependencies: [
@@ -279,7 +283,7 @@ let package = Package(
       ], path: "Tests/Fuzz/Decoders", swiftSettings: settings),
     .testTarget(
       name: "FuzzTests", dependencies: ["FuzzDecoders", "SheafModel"], path: "Tests/Fuzz/Tests",
-      swiftSettings: settings),
+      swiftSettings: tests),
   ]
 )
 
