@@ -42,6 +42,11 @@ extension SheafClient {
     try await transport.fetch(.post, "/v1/connections/\(Self.component(account))/devices")
   }
 
+  /// Makes links for devices useless that nobody has used.
+  package func revokeDeviceLinks(of account: AccountHandle) async throws -> RevokedDeviceLinks {
+    try await transport.fetch(.delete, "/v1/connections/\(Self.component(account))/device-links")
+  }
+
   /// - Parameter wipes: Whether the device is to destroy what it has of the account.
   package func removeDevice(_ id: String, of account: AccountHandle, wipes: Bool) async throws {
     try await transport.perform(

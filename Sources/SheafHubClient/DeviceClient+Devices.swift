@@ -16,6 +16,15 @@ extension DeviceClient {
     return facts
   }
 
+  /// Makes the account's links for devices useless that nobody has used.
+  ///
+  /// - Returns: how many there were.
+  package func revokeDeviceLinks() async throws -> Int {
+    let facts: RevokedLinkFacts = try await fetch(HubRequest("/v1/links", method: .DELETE))
+    guard facts.revoked >= 0 else { throw nonsense("revokes fewer links than none") }
+    return facts.revoked
+  }
+
   /// Ends a device's access for good, also that of this one.
   ///
   /// - Parameter wipes: Whether it is to destroy what it has of the account.

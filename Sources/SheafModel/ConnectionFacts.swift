@@ -165,3 +165,10 @@ package struct DeviceLink: Sendable, Codable {
     self.expires = expires
   }
 }
+
+/// Links for devices that were made useless, as nobody had used them.
+package struct RevokedDeviceLinks: Sendable, Codable {
+  package let revoked: Int
+
+  package init(revoked: Int) { self.revoked = revoked }
+}

@@ -605,6 +605,10 @@ package final class LibraryConnections: ConnectionController {
     try await engine(handle).addDevice()
   }
 
+  package func revokeDeviceLinks(of handle: AccountHandle) async throws -> RevokedDeviceLinks {
+    try await engine(handle).revokeDeviceLinks()
+  }
+
   package func removeDevice(_ id: String, of handle: AccountHandle, wipes: Bool) async throws {
     try await engine(handle).removeDevice(id, wipes: wipes)
   }

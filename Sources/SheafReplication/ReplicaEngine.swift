@@ -218,6 +218,10 @@ final class ReplicaEngine: Sendable {
     }
   }
 
+  func revokeDeviceLinks() async throws -> RevokedDeviceLinks {
+    try await asked { RevokedDeviceLinks(revoked: try await $0.revokeDeviceLinks()) }
+  }
+
   func removeDevice(_ id: String, wipes: Bool) async throws {
     guard let id = WireID(id) else {
       throw SheafError(.notFound, subject: "device \(id)".printable, reason: "is no device's id")

@@ -42,6 +42,11 @@ package protocol ConnectionController: ShareController, ContentsSource {
   func devices(of account: AccountHandle) async throws -> [ConnectedDevice]
   func addDevice(to account: AccountHandle) async throws -> DeviceLink
 
+  /// Makes links for devices useless that nobody has used.
+  ///
+  /// - Throws: ``SheafError``: `notFound`, what the hub refuses.
+  func revokeDeviceLinks(of account: AccountHandle) async throws -> RevokedDeviceLinks
+
   /// Takes a device from an account.
   ///
   /// - Parameter wipes: Whether it is to destroy what it has of the account.

@@ -35,6 +35,9 @@ extension LibraryAPI {
     routes.post(":handle/devices") { _, context in
       try Response.json(try await connectionController().addDevice(to: handle(in: context)), status: .created)
     }
+    routes.delete(":handle/device-links") { _, context in
+      try Response.json(try await connectionController().revokeDeviceLinks(of: handle(in: context)))
+    }
     routes.delete(":handle/devices/:id") { request, context in
       try await connectionController().removeDevice(
         context.parameters.get("id") ?? "", of: handle(in: context), wipes: try request.parameter("wipe") == "true")

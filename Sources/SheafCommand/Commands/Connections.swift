@@ -215,14 +215,28 @@ struct DeviceCommand: AsyncParsableCommand {
       abstract: "Print a link that connects another machine.",
       discussion: """
         On the other machine: sheaf connect 'LINK'. Whoever has the link gets in, once. On a terminal that is wide enough \
-        the link is shown as a QR code, too.
+        the link is shown as a QR code, too. --revoke is for a link that somebody else may have read.
         """)
+
+    @Flag(help: "Make the links useless that nobody has used, instead of a new one.")
+    var revoke = false
 
     @OptionGroup var library: LibraryOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
       let location = try LibraryChoice.location(named: library.file, changing: true)
+      if revoke {
+        let revoked = try await LibraryConnection.with(location) { connection in
+          let account = try await ConnectedAccount.find(connection.client, try library.account())
+          return try await connection.client.revokeDeviceLinks(of: account)
+        }
+        if output.json { return try JSON.write(revoked) }
+        return try StandardOutput.line(
+          revoked.revoked == 0
+            ? "Nothing changed: there is no link for a machine that nobody has used."
+            : "Revoked \(Format.count(revoked.revoked, "link")) that nobody had used.")
+      }
       let link = try await LibraryConnection.with(location) { connection in
         let account = try await ConnectedAccount.find(connection.client, try library.account())
         return try await connection.client.addDevice(to: account)

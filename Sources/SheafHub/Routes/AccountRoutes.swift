@@ -53,7 +53,11 @@ extension HubRoutes {
         .post: { _, context in
           let made = try await accounts.makeCode(for: try context.requireCaller().zone)
           return try .json(try link(made), status: .created)
-        }
+        },
+        .delete: { _, context in
+          try .json(
+            RevokedLinkFacts(revoked: try await accounts.revokeCodes(of: try context.requireCaller().zone)))
+        },
       ])
   }
 

@@ -142,7 +142,7 @@ public struct OneTimeLinkFacts: Hashable, Sendable, Codable {
   }
 }
 
-/// How many one-time links that nobody claimed were revoked. Hubs with an older program answer nothing.
+/// How many links that nobody used were revoked: one-time links of a share, or links for devices. Hubs with an older program answer nothing.
 public struct RevokedLinkFacts: Hashable, Sendable, Codable {
   public var revoked: Int
 

@@ -307,6 +307,16 @@ import Testing
           #expect(try await hubFailure { try await client.removeDevice(id) }.kind == .refused(.notFound))
         }
         #expect(try await client.devices().map(\.id) == [client.device.id])
+        // A link that somebody else may have read.
+        let open = try await client.newDeviceLink()
+        #expect(try await client.revokeDeviceLinks() == 1)
+        #expect(try await client.revokeDeviceLinks() == 0)
+        let useless = try Enrolment("\(open.link)#\(try hub.fingerprint)")
+        let never = DeviceFile("\(hub.folder.path)/never")
+        let failure = try await hubFailure {
+          _ = try await DeviceClient.enroll(by: useless, name: "thief", file: never, limits: .brief)
+        }
+        #expect(failure.kind == .refused(.forbidden))
         // It may end its own.
         try await client.removeDevice(try #require(WireID(client.device.id)))
         #expect(try await hubFailure { _ = try await client.devices() }.kind == .deviceRemoved)

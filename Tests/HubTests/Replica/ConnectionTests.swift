@@ -310,6 +310,14 @@ import Testing
       #expect(narrow.status == 0 && !narrow.text.contains("█") && narrow.text.contains("/enrol/"), "\(narrow)")
       let script = try machine.succeed("device", "add")
       #expect(EnrollmentLink(script) != nil, "\(script)")
+      // All three links, and the administrator's view of them.
+      let open = try place.hub.succeed("account", "links", HubPlace.handle)
+      #expect(open.split(separator: "\n").count == 3, "\(open)")
+      #expect(try machine.succeed("device", "add", "--revoke") == "Revoked 3 links that nobody had used.")
+      #expect(try machine.succeed("device", "add", "--revoke").hasPrefix("Nothing changed"))
+      let none = "\(HubPlace.handle) has no link that nobody has used."
+      #expect(try place.hub.succeed("account", "links", HubPlace.handle) == none)
+      #expect(try place.hub.succeed("account", "links", "--revoke", HubPlace.handle) == none)
     }
   }
 

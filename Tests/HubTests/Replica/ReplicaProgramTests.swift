@@ -652,6 +652,7 @@ import Testing
       try check(["free", "Documents"], "free")
       try check(["device", "list"], "device-list")
       try check(["device", "add"], "device-add")
+      try check(["device", "add", "--revoke"], "device-add")
       try check(["device", "remove", "desktop"], "device-remove")
       try check(["disconnect", "--discard-unsent"], "disconnect")
       try check(["connect", try place.hub.succeed("account", "link", HubPlace.handle), "--name", "again"], "connect")
