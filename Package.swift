@@ -12,7 +12,11 @@ let testable = settings + [.unsafeFlags(["-enable-testing"], .when(configuration
 
 /// Settings of tests, which run on the release build: what they test is optimized, and they themselves are built in a
 /// third of the time without.
-let tests = settings + [.unsafeFlags(["-Onone", "-no-whole-module-optimization", "-enable-batch-mode"], .when(configuration: .release))]
+let tests =
+  settings + [
+    .unsafeFlags(
+      ["-Onone", "-no-whole-module-optimization", "-enable-batch-mode"], .when(configuration: .release))
+  ]
 
 /// Links Swift's runtime and Foundation into a program: calls of them cost less than those of shared libraries, and it runs
 /// where Swift is not installed. The libraries are those that Foundation's own need; lld, since gold warns of one of them.

@@ -175,6 +175,12 @@ package final class SheafClient: Sendable {
     try await job("/v1/deleted/purge", query: item.query, body: selection, progress: progress)
   }
 
+  /// The id of what is brought back by a path; nil for a folder that is there.
+  package func recoverable(_ item: ItemAddress) async throws -> String? {
+    let found: RecoverableItem = try await transport.fetch(.get, "/v1/items/recoverable", query: item.query)
+    return found.id
+  }
+
   package func recover(
     _ item: ItemAddress, id: String?, progress: (Progress) -> Void
   ) async throws -> [String] {

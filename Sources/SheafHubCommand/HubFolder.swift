@@ -85,13 +85,15 @@ struct HubFolder {
         try write(file.text, to: file.path)
         made.append(file.path)
       }
-      // One that was there before is somebody's, and so is what one left that was moved away.
+      // One that was there before is somebody's, and so is what one left that was moved away. SQLite gives the files
+      // that it makes beside it to the same user.
       if !FileManager.default.fileExists(atPath: databaseFile) {
         for left in ["-wal", "-journal"].map({ databaseFile + $0 }) where FileManager.default.fileExists(atPath: left) {
           throw SheafError(
             .exists, subject: left.printable, reason: "is there already, and may hold what a hub stored last",
             advice: "name another folder, or move it away")
         }
+        if settings.store == "sqlite" { try write("", to: databaseFile) }
         made += ["", "-wal", "-shm", "-journal"].map { databaseFile + $0 }
       }
       try await fill()
@@ -205,15 +207,33 @@ struct HubFolder {
   }
 
   private func lock(_ path: String, _ operation: Int32, reason: String, advice: String?) throws -> Int32 {
-    let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    var file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    if file >= 0 { giveToOwner(file) } else { file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) }
     guard file >= 0 else {
-      throw SheafError(.inputOutput, subject: path.printable, reason: String(cString: strerror(errno)))
+      throw SheafError(systemError: errno, subject: path.printable, advice: Self.advice(after: errno))
     }
     guard flock(file, operation | LOCK_NB) == 0 else {
       close(file)
       throw SheafError(.busy, subject: self.path.printable, reason: reason, advice: advice)
     }
     return file
+  }
+
+  private static func advice(after error: Int32) -> String {
+    switch error {
+    case EACCES: "run this as the hub's user; a file of another user there is to be given to that user (chown)"
+    case EROFS: "copy the folder to a disk that can be written, and name the copy with --hub"
+    default: "see that the hub's user can make files in the folder"
+    }
+  }
+
+  /// Gives a file that was just made to the user of the hub's folder: root may run commands of a hub that another user
+  /// serves.
+  private func giveToOwner(_ file: Int32) {
+    var status = stat()
+    guard geteuid() == 0, stat(path, &status) == 0 else { return }
+    // A file that stays root's is reported to whoever cannot open it.
+    _ = fchown(file, status.st_uid, status.st_gid)
   }
 
   /// Replaces the settings in one step.
@@ -236,13 +256,14 @@ struct HubFolder {
     return String(decoding: try encoder.encode(settings), as: UTF8.self) + "\n"
   }
 
-  /// Writes a new file with mode 0600.
+  /// Writes a new file with mode 0600, of the folder's user.
   private func write(_ text: String, to path: String) throws {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else {
       let reason = errno == EEXIST ? "is there already" : String(cString: strerror(errno))
       throw SheafError(.exists, subject: path.printable, reason: reason)
     }
+    giveToOwner(file)
     let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
     do {
       try attempt(path) {

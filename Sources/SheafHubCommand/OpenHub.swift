@@ -26,9 +26,7 @@ struct HubOption: ParsableArguments {
         try await Self.addTables(database)
       }
       guard try await !StoreMove.isUnfinished(database) else {
-        throw SheafError(
-          .busy, subject: "the store", reason: "is a copy of another one that is not whole",
-          advice: "run sheaf-hub migrate again, in the folder of the hub that is copied")
+        throw StoreMove.unfinished
       }
       let hub = try await Hub(
         database: database, addresses: try folder.addresses(settings), domains: settings.domains ?? [])
@@ -47,6 +45,13 @@ struct HubOption: ParsableArguments {
       try await Hub.prepare(database)
     }
   }
+}
+
+extension StoreMove {
+  /// Why no hub is made or opened on a store.
+  static let unfinished = SheafError(
+    .busy, subject: "the store", reason: "is a copy of another one that is not whole",
+    advice: "run sheaf-hub migrate again, in the folder of the hub that is copied")
 }
 
 /// A hub that a command has open.

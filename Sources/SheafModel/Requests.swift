@@ -149,6 +149,14 @@ package struct RecoverRequest: Hashable, Sendable, Codable {
   package init(id: String?) { self.id = id }
 }
 
+/// What is brought back by a path.
+package struct RecoverableItem: Hashable, Sendable, Codable {
+  /// UUID in lower case; nil for a folder that is there, of which it is what was deleted last.
+  @OrNull package var id: String?
+
+  package init(id: String?) { self.id = id }
+}
+
 /// Asks where items are.
 package struct PathsRequest: Hashable, Sendable, Codable {
   /// Ids of at most ``limit`` items.

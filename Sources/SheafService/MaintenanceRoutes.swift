@@ -51,6 +51,10 @@ extension LibraryAPI {
       let wanted = try await request.decoded(as: FindRequest.self)
       return try await job { progress in try library.find(account, in: path, wanted, progress: progress) }
     }
+    routes.get("items/recoverable") { request, _ in
+      let path = try await item(request, isExact: false)
+      return try Response.json(try await call { try $0.recoverable(path) })
+    }
     routes.post("items/recover") { request, _ in
       let path = try await item(request, isExact: false)
       let id = try await request.decoded(as: RecoverRequest.self).id ?? request.address().itemID

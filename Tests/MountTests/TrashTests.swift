@@ -262,6 +262,14 @@ import Testing
       let json = try library.sheafSucceeds("recover", "--json", paths[0], paths[1])
       #expect(try JSONDecoder().decode([String].self, from: Data(json.text.utf8)) == ["Documents/a", "Documents/b"])
       #expect(try library.sheaf("recover", "--id", "x", paths[0], paths[2]).status == 64)
+      // What one brings back changes what the paths of others lead to.
+      try library.shell("mkdir q; echo 1 >q/a; echo 2 >q/b; rm -r q; mkdir q")
+      let both = try library.sheafSucceeds("recover", "\(library.documents)/q/a", "\(library.documents)/q/b").text
+      #expect(both == "Recovered Documents/q (2)/a.\nRecovered Documents/q (2)/b.", "\(both)")
+      // What came back with its folder is no failure.
+      try library.shell("mkdir -p F/G; echo 1 >F/G/a; echo 2 >F/b; rm -r F")
+      let whole = try library.sheafSucceeds("recover", "\(library.documents)/F", "\(library.documents)/F/G/a").text
+      #expect(whole == "Recovered Documents/F with 3 items in it.", "\(whole)")
     }
   }
 }

@@ -30,12 +30,24 @@ struct Recover: AsyncParsableCommand {
     if id != nil, paths.count > 1 { throw ValidationError("--id says which item of one PATH is meant.") }
   }
 
+  /// What a path means, found before anything comes back: that may change what paths lead to.
+  private enum Found {
+    /// An item, by its id; nil for what a folder that is there has lost.
+    case item(String?)
+    case failure(SheafError)
+  }
+
   func run() async throws {
+    var found: [Found] = []
+    if paths.count > 1 { for path in paths { found.append(try await find(path)) } }
     var recovered: [String] = []
     var failure: SheafError?
-    for path in paths {
+    for (index, path) in paths.enumerated() {
       do {
-        recovered += try await recover(path)
+        switch paths.count > 1 ? found[index] : .item(id) {
+        case .item(let id): recovered += try await recover(path, id)
+        case .failure(let error): throw error
+        }
       } catch let error as SheafError {
         // One that cannot come back keeps no other from doing so.
         if let failure { StandardError.write(ErrorLine.text(failure, asJSON: output.json)) }
@@ -46,17 +58,44 @@ struct Recover: AsyncParsableCommand {
     if let failure { throw failure }
   }
 
+  private func find(_ path: PathArgument) async throws -> Found {
+    do {
+      return try await ItemTarget.with(path, library, changing: true) { target in
+        if let id = target.address.itemID { return .item(id) }
+        return .item(try await target.client.recoverable(target.address))
+      }
+    } catch let error as SheafError {
+      return .failure(error)
+    }
+  }
+
   /// Brings back what was deleted at a path, and says so; returns the paths where it is now.
-  private func recover(_ path: PathArgument) async throws -> [String] {
-    let (paths, left) = try await ItemTarget.with(path, library, changing: true) { target in
-      let paths = try await ProgressLine.during("Recovering") { progress in
-        try await target.client.recover(target.address, id: id, progress: progress)
+  private func recover(_ path: PathArgument, _ id: String?) async throws -> [String] {
+    let (recovered, left) = try await ItemTarget.with(path, library, changing: true) { target in
+      let recovered = try await ProgressLine.during("Recovering") { progress in
+        do {
+          return try await target.client.recover(target.address, id: id, progress: progress)
+        } catch let error as SheafError where error.kind == .notFound && paths.count > 1 {
+          // It came back with a folder that was named before.
+          guard let id, try await isThere(id, target) else { throw error }
+          return []
+        }
       }
       let left = try await output.json ? nil : target.client.deletedTrees(target.address, limit: 1)
-      return (paths, left.map { $0.trees.count + $0.more } ?? 0)
+      return (recovered, left.map { $0.trees.count + $0.more } ?? 0)
     }
-    if !output.json { try tell(paths, at: path, left: left) }
-    return paths
+    if !output.json, !recovered.isEmpty { try tell(recovered, at: path, left: left) }
+    return recovered
+  }
+
+  private func isThere(_ id: String, _ target: ItemTarget) async throws -> Bool {
+    let address = ItemAddress(account: target.address.account, path: Array("id:\(id)".utf8))
+    do {
+      _ = try await target.client.status(of: address)
+      return true
+    } catch let error as SheafError where error.kind == .notFound {
+      return false
+    }
   }
 
   private func tell(_ paths: [String], at path: PathArgument, left: Int) throws {

@@ -39,11 +39,10 @@ enum LibraryChoice {
       return location
     }
     let own = try LibraryLocation.ownPath(data: environment("XDG_DATA_HOME"), home: try home(environment))
-    try refuseLinkToNothing(on: own)
     return try location(path: own)
   }
 
-  /// Refuses the person's own library behind a symbolic link that leads nowhere, as to a disk that is not mounted.
+  /// Refuses a library behind a symbolic link that leads nowhere, as to a disk that is not mounted.
   ///
   /// - Throws: ``SheafError`` of kind `notFound`.
   private static func refuseLinkToNothing(on path: String) throws(SheafError) {
@@ -52,11 +51,14 @@ enum LibraryChoice {
       way += "/\(name)"
       var status = stat()
       guard lstat(way, &status) == 0 else { return }
-      if status.st_mode & S_IFMT == S_IFLNK, stat(way, &status) != 0, errno == ENOENT {
-        throw SheafError(
-          .notFound, subject: way.printable, reason: "is a link to something that is not there",
-          advice: "mount the disk that it leads to, or take the link away")
+      guard status.st_mode & S_IFMT == S_IFLNK, stat(way, &status) != 0, [ENOENT, ELOOP].contains(errno) else {
+        continue
       }
+      let leadsToItself = errno == ELOOP
+      throw SheafError(
+        .notFound, subject: way.printable,
+        reason: leadsToItself ? "is a link that leads to itself" : "is a link to something that is not there",
+        advice: (leadsToItself ? "" : "mount the disk that it leads to, or ") + "take the link away")
     }
   }
 
@@ -86,7 +88,7 @@ enum LibraryChoice {
   /// The location of a library's file, absolute and without symbolic links, so that one library has one lock. Root
   /// follows no links of others.
   ///
-  /// - Throws: `invalid`, `isDirectory`.
+  /// - Throws: `invalid`, `isDirectory`, `notFound` behind a link that leads nowhere.
   static func location(path: String) throws(SheafError) -> LibraryLocation {
     let given = RawArguments.bytes(path)
     guard String(validating: given, as: UTF8.self) != nil, !path.isEmpty else {
@@ -94,6 +96,7 @@ enum LibraryChoice {
     }
     let absolute = try SystemPath.absolute(given)
     guard !SystemPath.split(absolute).name.isEmpty else { throw SheafError(.isDirectory, subject: path.printable) }
+    try refuseLinkToNothing(on: absolute.readable)
     let resolved = try SystemPath.trusted(absolute).readable
     var status = stat()
     guard lstat(resolved, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {

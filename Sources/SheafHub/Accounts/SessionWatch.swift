@@ -74,11 +74,19 @@ final class SessionWatch: Service {
   ///
   /// - Throws: ``HubError`` of kind `unauthorized`.
   func recheck(_ caller: Caller) async throws {
-    let refusal = HubError(.unauthorized, "the session ended")
-    let now = ContinuousClock.now
     let known = state.withLock { $0.answers[caller.session] }
-    if let known, now - known.asked < Self.freshness, caller.expires > accounts.clock.now { return }
-    guard try await accounts.valid([caller]).contains(caller) else { throw refusal }
+    if let known, .now - known.asked < Self.freshness, caller.expires > accounts.clock.now { return }
+    try await confirm(caller)
+  }
+
+  /// Asks the store whether a caller still has the session.
+  ///
+  /// - Throws: ``HubError`` of kind `unauthorized`.
+  func confirm(_ caller: Caller) async throws {
+    let now = ContinuousClock.now
+    guard try await accounts.valid([caller]).contains(caller) else {
+      throw HubError(.unauthorized, "the session ended")
+    }
     keep(Answer(caller: caller, asked: now))
   }
 

@@ -4,7 +4,8 @@ package import SheafHubStore
 ///
 /// The copy has the hub's secret from the beginning, and a mark until it is whole. A move that was interrupted begins
 /// anew: what is there already is compared with what it is a copy of, and copied again where it differs. A store without
-/// the mark that has a hub is left alone, also if that is a whole copy of this one: it may be served by now.
+/// the mark that has a hub is left alone, also if that hub has no account yet, or is a whole copy of this one: it may be
+/// served by now.
 package struct StoreMove: Sendable {
   /// What was moved.
   package struct Outcome: Hashable, Sendable, Codable {
@@ -71,7 +72,7 @@ package struct StoreMove: Sendable {
       if known == secret, try Self.value(Self.mark, in: &connection) == nil { return false }
       let zones = try connection.query("SELECT COUNT(*) FROM zones").first?.integer(0) ?? 0
       let handles = try connection.query("SELECT COUNT(*) FROM handles").first?.integer(0) ?? 0
-      guard known == secret || (zones == 0 && handles == 0) else {
+      guard known == secret || (known == nil && zones == 0 && handles == 0) else {
         throw HubError(.conflict, "the store has another hub in it; name one that is empty")
       }
       try connection.execute("DELETE FROM secrets")

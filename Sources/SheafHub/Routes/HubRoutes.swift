@@ -89,9 +89,41 @@ private struct Sessions: RouterMiddleware {
     guard let header = request.headers[.authorization], header.prefix(7).lowercased() == "bearer " else {
       throw HubError(.unauthorized, "the request has no session")
     }
-    var context = context
-    context.caller = try await watch.caller(token: String(header.dropFirst(7)))
-    return try await next(request, context)
+    var (request, context) = (request, context)
+    let caller = try await watch.caller(token: String(header.dropFirst(7)))
+    context.caller = caller
+    request.body = RequestBody(asyncSequence: RecheckedBody(body: request.body, caller: caller, watch: watch))
+    do {
+      return try await next(request, context)
+    } catch let error as HubError where error.kind == .notFound {
+      // What is missing may be the caller's account, which was removed a moment ago.
+      try await watch.confirm(caller)
+      throw error
+    }
+  }
+}
+
+/// The body of a request, at whose end its session is looked at again: however slowly it comes, nothing is done for a
+/// device that was removed meanwhile.
+private struct RecheckedBody: AsyncSequence, Sendable {
+  let body: RequestBody
+  let caller: Caller
+  let watch: SessionWatch
+
+  struct AsyncIterator: AsyncIteratorProtocol {
+    var base: RequestBody.AsyncIterator
+    let caller: Caller
+    let watch: SessionWatch
+
+    mutating func next() async throws -> ByteBuffer? {
+      if let part = try await base.next() { return part }
+      try await watch.recheck(caller)
+      return nil
+    }
+  }
+
+  func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(base: body.makeAsyncIterator(), caller: caller, watch: watch)
   }
 }
 

@@ -103,13 +103,19 @@ package final class HubServer: Sendable {
       for try await port in binding {
         if let port { hub.addresses.choose(port: port) }
       }
+      // Whoever reaches the folder may connect, a proxy of another user too: requests prove themselves by their tokens.
+      if case .socket(let path) = listen { _ = chmod(path, 0o666) }
     } catch let error as IOError {
       throw SheafError(
-        systemError: error.errnoCode, subject: listen.description, advice: Self.advice(after: error.errnoCode))
+        systemError: error.errnoCode, subject: listen.place, advice: Self.advice(after: error.errnoCode))
     } catch let error where error is SocketAddressError || error is SocketAddressError.UnknownHost {
       throw SheafError(
         .invalid, subject: listen.description, reason: "is no address, and no name of one, that this machine knows",
         advice: "name one of its addresses with --listen, or 0.0.0.0 for all")
+    } catch is UnixDomainSocketPathWrongType {
+      throw SheafError(
+        .exists, subject: listen.description, reason: "is there already, and is no socket",
+        advice: "name another path with --listen")
     } catch {
       throw SheafError(.inputOutput, subject: listen.description, reason: "cannot be bound: \(error)".printable)
     }

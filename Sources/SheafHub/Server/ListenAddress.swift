@@ -21,7 +21,20 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
       }
       self = .socket(path)
     } else {
+      guard text.contains(where: { !$0.isNumber }) else {
+        throw SheafError(
+          .invalid, subject: text.printable, reason: "is a port without an address",
+          advice: "write 127.0.0.1:\(text) for this machine alone, or 0.0.0.0:\(text)".printable)
+      }
       self = .port(try HubAddress(text))
+    }
+  }
+
+  /// With the port, which `description` leaves out where it is the usual one.
+  var place: String {
+    switch self {
+    case .port(let address): "\(address.host):\(address.port)"
+    case .socket: description
     }
   }
 

@@ -97,7 +97,7 @@ extension Request {
       return try await body.collect(upTo: limit)
     } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
       throw HubError(.tooLarge, "a body of at most \(limit) bytes may be sent here")
-    } catch let error as CancellationError {
+    } catch let error where error is CancellationError || error is HubError {
       throw error
     } catch {
       // The bytes of the connection are no body, or it broke off.

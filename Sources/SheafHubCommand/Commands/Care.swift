@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Logging
 import SheafHub
 import SheafHubStore
 import SheafModel
@@ -49,6 +50,12 @@ struct StatusCommand: AsyncParsableCommand {
         fingerprint = try open.folder.fingerprint(open.settings)
       } catch let error as SheafError {
         warnings.append("\(error)")
+      }
+      do {
+        // As `serve` does: the key has to be there, and to be the certificate's.
+        _ = try open.folder.certificate(open.settings, logger: Logger(label: "status") { _ in SwiftLogNoOpLogHandler() })
+      } catch let error as SheafError {
+        if !warnings.contains("\(error)") { warnings.append("\(error)") }
       }
       if let end = found?.end, let warning = HubCertificate.warning(end: end, now: HubClock.system.now) {
         warnings.append(warning)

@@ -84,7 +84,12 @@ struct InitCommand: AsyncParsableCommand {
     try await folder.make(settings, files: files) {
       // The tables are made now, so that a store that cannot be used is noticed here.
       let database = try folder.newDatabase(settings)
-      let result = await Result { try await Hub.prepare(database) }
+      let result = await Result {
+        try await Hub.prepare(database)
+        guard try await !StoreMove.isUnfinished(database) else { throw StoreMove.unfinished }
+        // By its secret, migrate knows a hub that has no account yet.
+        _ = try await Accounts.secret(in: database)
+      }
       await database.close()
       try result.get()
     }

@@ -59,6 +59,7 @@ package protocol PathInterface: AnyObject, Sendable {
   func find(
     _ handle: AccountHandle, in path: ItemPath?, _ request: FindRequest, progress: (SheafModel.Progress) -> Void
   ) throws -> FoundItems
+  func recoverable(_ path: ItemPath) throws -> RecoverableItem
   func recover(_ path: ItemPath, id: String?, progress: (SheafModel.Progress) -> Void) throws -> [String]
 
   // MARK: - Contents on demand

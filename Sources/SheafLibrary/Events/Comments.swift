@@ -11,6 +11,8 @@ extension Library {
 
   /// Comments on an item. People that the text mentions by `@handle` get a notice.
   ///
+  /// Whoever may not know of all who take part mentions them all the same, and is not told who of those mentioned does.
+  ///
   /// - Throws: `invalid` for no text or too much of it; `accessDenied` for a mention of someone who cannot see the
   ///   item; `notFound`.
   package func comment(_ path: ItemPath, text: String) throws -> ItemComment {
@@ -33,8 +35,12 @@ extension Library {
       }
       var data = try eventData(
         item, parent: inode.row.parent, name: inode.row.parent == 0 ? Array("Documents".utf8) : inode.row.name)
-      let mentioned = try Mentions.handles(in: trimmed).map { handle in
+      let knowsAll =
+        item.owner == actor.id
+        || (data.share.flatMap { shares.active($0.share) }.map { seesAll(of: $0, actor.id) } ?? false)
+      let mentioned = try Mentions.handles(in: trimmed).compactMap { handle in
         guard let account = person(handle, data.share), sees(account, item, data.share) else {
+          if !knowsAll { return nil as AccountRow? }
           // The same for a handle of no account and for an account that cannot see it.
           throw SheafError(
             .accessDenied, subject: "@\(handle)", reason: "cannot see \(path)",
@@ -58,8 +64,9 @@ extension Library {
           try logEvent(type, item, ino: inode.ino, data, actor: actor.id, thread: 0, opens: false, change)
         }
       }
+      let told = mentioned.filter { knowsAll || [item.owner, actor.id].contains($0.id) }
       return ItemComment(
-        item: item.uuid.text, comment: trimmed, mentioned: mentioned.map { Account(handle: $0.handle, name: $0.name) })
+        item: item.uuid.text, comment: trimmed, mentioned: told.map { Account(handle: $0.handle, name: $0.name) })
     }
   }
 

@@ -90,6 +90,16 @@ extension Library {
     }
   }
 
+  /// What ``recover(_:id:progress:)`` would bring back by a path.
+  ///
+  /// - Throws: as that.
+  package func recoverable(_ path: ItemPath) throws -> RecoverableItem {
+    try locked {
+      guard case .deleted(let row) = try findDeleted(path, id: nil).1 else { return RecoverableItem(id: nil) }
+      return RecoverableItem(id: try item(of: inode(row.ino))?.uuid.text)
+    }
+  }
+
   /// The items that can be recovered by a path.
   private enum Recoverable {
     case deleted(DeletedRow)

@@ -38,7 +38,8 @@ extension Library {
     }
   }
 
-  private func seesAll(of share: ShareBook.Entry, _ account: Int64) -> Bool {
+  /// Whether an account may know of all who take part.
+  func seesAll(of share: ShareBook.Entry, _ account: Int64) -> Bool {
     share.member(account).map { Self.allows(.listEveryone, $0) } ?? false
   }
 

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Crypto
 import Foundation
 import HubKit
 import NIOCore
@@ -52,6 +53,45 @@ import Testing
       #expect(heard.contains("data: {\"number\":1,\"inbox\":0}\n"))
       #expect(try await client.send("DELETE", "/v1/devices/\(kept.device)", token: token).status == 204)
       while try await keptParts.next() != nil {}
+    }
+  }
+
+  /// However slowly a request comes, it is not carried out for a device that was removed meanwhile, or whose session
+  /// ended.
+  @Test(arguments: StoreEngine.available, [true, false])
+  func whatItHalfSentIsNotCarriedOut(_ engine: StoreEngine, _ removes: Bool) async throws {
+    try await RunningHub.with(engine) { running in
+      let client = running.client
+      let zone = try await running.hub.account()
+      let (_, token) = try await running.member(of: zone)
+      let (removed, removedToken) = try await running.member(of: zone)
+      let chunk = String(repeating: "c", count: 100)
+      let hash = try #require(ChunkHash(bytes: Array(SHA256.hash(data: Data(chunk.utf8)))))
+      let sends = String(
+        decoding: try JSONEncoder().encode(SendRequest(groups: [[.document("a", "1", serial: 1)]])), as: UTF8.self)
+      let requests = [
+        ("POST", "/v1/sends", sends), ("POST", "/v1/chunks/missing", #"{"hashes":[]}"#),
+        ("PUT", "/v1/chunks/\(hash)", chunk),
+      ]
+      var connections: [(RawConnection, String)] = []
+      for (method, path, body) in requests {
+        let connection = try RawConnection(port: running.port)
+        connection.send(
+          "\(method) \(path) HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(removedToken)\r\n"
+            + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+            + "Expect: 100-continue\r\n\r\n")
+        #expect(try connection.read(upTo: "100 Continue"))
+        connection.send(String(body.prefix(10)))
+        connections.append((connection, String(body.dropFirst(10))))
+      }
+      let gone = removes ? ("/v1/devices/\(removed.device)", token) : ("/v1/sessions/current", removedToken)
+      #expect(try await client.send("DELETE", gone.0, token: gone.1).status == 204)
+      for (connection, rest) in connections {
+        connection.send(rest)
+        #expect(try connection.read(upTo: "HTTP/1.1 401"))
+      }
+      let feed: FeedPage = try await client.send("GET", "/v1/feed", token: token).decode()
+      #expect(feed.items.isEmpty)
     }
   }
 

@@ -204,6 +204,27 @@ struct EventVisibilityTests {
     }
   }
 
+  /// Whoever joined by the public permission mentions people as others do, and learns from the answer of nobody whether
+  /// they take part.
+  @Test func aMentionTellsAPublicUserOfNobody() throws {
+    try People.story { people in
+      try people.as(.alice) { try $0.save("Documents/a.md", "x") }
+      try people.share("Documents/a.md", with: [(.bob, .readWrite)])
+      let url = try people.as(.alice) { try $0.share("Documents/a.md") { $0.anyone = .readWrite } }.url
+      _ = try people.as(.carol) { try $0.accept(url) }
+      try settle(people)
+      let before = people.library.lastEvent
+      let path = try ItemPath(account: People.Name.carol.handle, "Shared/alice@example.com/a.md")
+      for text in ["@bob@example.com x", "@dan@example.com x", "@nobody@example.com x"] {
+        #expect(try people.library.comment(path, text: text).mentioned == [])
+      }
+      let owner = try people.library.comment(path, text: "@alice@example.com x").mentioned
+      #expect(owner.map(\.handle) == [People.Name.alice.handle])
+      #expect(try seen(people, .bob, after: before).filter { $0.hasPrefix("mention") }.count == 1)
+      #expect(try seen(people, .dan, after: before) == [])
+    }
+  }
+
   @Test func readersDoNotComment() throws {
     try People.story { people in
       try people.as(.alice) { try $0.save("Documents/a.md", "x") }
