@@ -77,19 +77,44 @@ import Testing
     }
   }
 
+  /// One that its owner has protected, and one in a folder of somebody else.
+  @Test(.enabled(if: TestUser.isRoot, "another user needs root"))
+  func aBackupThatMayOnlyBeReadIsMountedAndChecked() throws {
+    let user = try TestUser.ordinary()
+    try withMount(as: user) { library in
+      try library.shell("echo text > document")
+      let own = try library.folder.folder("own", for: user)
+      let foreign = try library.folder.folder("foreign")
+      let place = try library.folder.folder("place", for: user)
+      let temporary = try library.folder.folder("temporary", for: user)
+      let copy = "\(own)/copy.sqlite"
+      try library.sheafSucceeds("backup", copy, "--library", library.library)
+      chmod(copy, 0o444)
+      try Command(["cp", copy, "\(foreign)/copy.sqlite"]).succeed()
+      for (folder, copy) in [(own, copy), (foreign, "\(foreign)/copy.sqlite")] {
+        let before = try Data(contentsOf: URL(fileURLWithPath: copy))
+        try readsCopy(copy, place, temporary, as: user)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == before)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["copy.sqlite"])
+      }
+    }
+  }
+
   /// Checks a library that cannot be changed, and mounts it: as a copy that is gone afterwards.
-  private func readsCopy(_ library: String, _ place: String, _ temporary: String) throws {
+  private func readsCopy(
+    _ library: String, _ place: String, _ temporary: String, as user: TestUser? = nil
+  ) throws {
     func sheaf(_ arguments: String...) throws -> Command.Output {
-      try SheafProgram.run(arguments, environment: ["TMPDIR": temporary])
+      try SheafProgram.run(arguments, as: user, environment: ["TMPDIR": temporary])
     }
     let check = try sheaf("check", "--library", library)
     #expect(check.status == 0 && check.text.hasPrefix("Sound: "), "\(check)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
     let mounted = try sheaf("mount", place, "--read-only", "--library", library)
     #expect(mounted.status == 0 && mounted.text.contains("Mounted \(library) at \(place)"), "\(mounted)")
-    #expect(try Command(["cat", "\(place)/Documents/document"]).run().text == "text")
+    #expect(try Command(["cat", "\(place)/Documents/document"], as: user).run().text == "text")
     #expect(try sheaf("versions", "\(place)/Documents/document").status == 0)
-    #expect(try Command(["touch", "\(place)/Documents/other"]).run().status != 0)
+    #expect(try Command(["touch", "\(place)/Documents/other"], as: user).run().status != 0)
     #expect(try sheaf("unmount", place).text == "Unmounted \(place).")
     try eventually("that the copy is gone", within: .seconds(20)) {
       try FileManager.default.contentsOfDirectory(atPath: temporary) == []

@@ -22,14 +22,16 @@ struct Deleted: AsyncParsableCommand {
   @Argument(help: "A folder, or the path of what was deleted.", completion: Completions.deletedPaths)
   var path: PathArgument?
 
-  @Option(help: "How many lines to show.")
-  var limit = 50
+  @Option(help: "How many lines to show; 50 if not given, and with --json all.")
+  var limit: Int?
+
+  private static let usualLimit = 50
 
   @OptionGroup var library: LibraryOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard (1...100_000).contains(limit) else { throw ValidationError("--limit is a number from 1 to 100000") }
+    guard (1...100_000).contains(limit ?? 1) else { throw ValidationError("--limit is a number from 1 to 100000") }
   }
 
   func run() async throws {
@@ -39,9 +41,9 @@ struct Deleted: AsyncParsableCommand {
       if output.json {
         let items = try await target.client.deleted(target.address)
         if items.isEmpty { try await verify() }
-        return try JSON.write(items)
+        return try JSON.write(limit.map { Array(items.prefix($0)) } ?? items)
       }
-      let deleted = try await target.client.deletedTrees(target.address, limit: limit)
+      let deleted = try await target.client.deletedTrees(target.address, limit: limit ?? Self.usualLimit)
       guard !deleted.trees.isEmpty else {
         try await verify()
         return try StandardOutput.line("Nothing deleted that can come back.")

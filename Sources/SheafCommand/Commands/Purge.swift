@@ -56,7 +56,12 @@ struct Purge: AsyncParsableCommand {
     guard let path else { return }
     try await ItemTarget.with(path, library, changing: true) { target in
       let version = try await self.version?.number(of: target)
-      let what = version.map { "version \($0) of \(target.name)" } ?? target.name
+      var what = target.name
+      if let version {
+        // A label says that somebody wants to keep it.
+        let label = try await target.client.versions(of: target.address).first { $0.number == version }?.label
+        what = "version \(version)\(label.map { ", labelled \"\($0)\"," } ?? "") of \(what)"
+      }
       var extent: PurgeExtent?
       if version == nil {
         // A confirmed purge goes ahead even if its extent cannot be counted, as on a full disk.

@@ -2,8 +2,8 @@ import Glibc
 import SheafLibrary
 import SheafModel
 
-/// A copy of a library that lies where nothing can be written, as a backup on read-only media does: using a library
-/// makes files beside it. The copy lies in a folder of its own in TMPDIR or /var/tmp, and goes with the command or the
+/// A copy of a library that lies where nothing can be written, as a backup on read-only media does, or one that is
+/// somebody else's: using a library makes files beside it. The copy lies in a folder of its own in TMPDIR or /var/tmp, and goes with the command or the
 /// mount that uses it.
 struct ReadOnlyCopy {
   /// The copy.
@@ -12,9 +12,15 @@ struct ReadOnlyCopy {
 
   private static let prefix = "sheaf-readonly-"
 
-  /// Whether a library lies on a disk that is mounted read-only, or cannot be changed (chattr(1), `+i`).
+  /// Whether a library lies on a disk that is mounted read-only, or cannot be changed (chattr(1), `+i`), or whether this
+  /// user may read it, and change neither it nor the folder, and nobody has it open: of one that changes a copy may be
+  /// torn.
   static func isNeeded(for library: LibraryLocation) -> Bool {
-    access(library.path, R_OK) == 0 && access(library.path, W_OK) != 0 && (errno == EROFS || errno == EPERM)
+    guard access(library.path, R_OK) == 0 else { return false }
+    if access(library.path, W_OK) != 0, errno == EROFS || errno == EPERM { return true }
+    let folder = SystemPath.split(Array(library.path.utf8)).parent.readable
+    func isForeign(_ path: String) -> Bool { access(path, W_OK) != 0 && errno == EACCES }
+    return (isForeign(library.path) || isForeign(folder)) && access(library.path + "-socket", F_OK) != 0
   }
 
   /// Copies a library, with the changes that lie beside it.

@@ -117,6 +117,7 @@ struct ShareRows {
     _ share: HubShare, before: HubShare?, _ owner: Person, _ action: ShareAction, _ head: inout ZoneHead
   ) throws {
     if share == before { return }
+    try checkInvitations(of: share, since: before)
     let revision = try writeRow(share, at: action.time)
     let events = ShareEvents.events(of: share, since: before)
     if share.isActive, !(before?.isActive ?? false) {
@@ -171,6 +172,24 @@ struct ShareRows {
       }
     ) { $1 }.merging(OutsiderNews.ending(share, before, action)) { $1 }
     try tell(share, before, revision, owner, news)
+  }
+
+  /// Invitations of one account that another one has not answered, at most: nobody fills another person's inbox.
+  static let mostUnanswered: Int64 = 100
+
+  private mutating func checkInvitations(of share: HubShare, since before: HubShare?) throws {
+    for (account, member) in share.members
+    where member.acceptance == .pending && before?.members[account]?.acceptance != .pending {
+      let count = try connection.query(
+        "SELECT COUNT(*) FROM participants WHERE zone = $1 AND account = $2 AND acceptance = $3",
+        [.text(zone), .text(account), .text(Acceptance.pending.rawValue)]
+      ).first?.integer(0)
+      guard count ?? 0 < Self.mostUnanswered else {
+        throw HubError(
+          .conflict,
+          "\(member.person.handle) has not answered \(Self.mostUnanswered) invitations of this account, the most there are")
+      }
+    }
   }
 
   /// Logs what became of the share and its people, and notes from where to where each of them sees feed and log.

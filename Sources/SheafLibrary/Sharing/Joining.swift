@@ -106,6 +106,11 @@ extension Library {
       guard var share = shares.active(url.token), share.row.url == nil, let inode = try sharedInode(share.row.item)
       else { throw Self.noLink }
       switch share.participants[account]?.acceptance {
+      case .accepted where share.participants[account]?.role == .owner:
+        let path = try mountPath(inode, for: account)
+        throw SheafError(
+          .invalid, subject: path.printable, reason: "is shared by you",
+          advice: "to stop sharing it: sheaf unshare \(path.shellWord)")
       case .accepted: throw DeclinedLink.takesPart(at: try mountPath(inode, for: account))
       case .pending:
         guard var invited = share.participants[account] else { throw Self.noLink }

@@ -90,11 +90,44 @@ import Testing
     for (address, words) in [
       ("no-such-host.invalid:9", "no-such-host.invalid:9: is no address"),
       ("192.0.2.1:9", "name an address of this machine with --listen"),
+      ("9", "9: is a port without an address; write 127.0.0.1:9"),
+      ("192.0.2.1", "192.0.2.1:443: "),
     ] {
       let output = try program.run("serve", "--listen", address)
       #expect(output.status == 1 && output.errorText.contains(words), "\(output)")
       #expect(!output.errorText.contains("another program"), "\(output)")
     }
+  }
+
+  /// Root runs a command now and then, and the hub's user serves.
+  @Test(.enabled(if: TestUser.isRoot, "two users need root"))
+  func whatRootMakesIsTheHubsUsers() throws {
+    let user = try TestUser.ordinary()
+    let folder = try TemporaryFolder(for: user)
+    defer { try? folder.remove() }
+    let place = try folder.folder("place", for: user)
+    func run(_ arguments: String..., as user: TestUser?) throws -> Command.Output {
+      try Command([try HubProgram.path()] + arguments, as: user, environment: ["SHEAF_HUB": place]).run()
+    }
+    // The folder is there, as a unit makes it, and belongs to its user.
+    for command in [["init", "--address", "127.0.0.1:0"], ["account", "add", "alice@hub.example"], ["status"]] {
+      let output = try Command([try HubProgram.path()] + command, environment: ["SHEAF_HUB": place]).run()
+      #expect(output.status == 0, "\(command): \(output)")
+    }
+    for name in try FileManager.default.contentsOfDirectory(atPath: place) {
+      var status = stat()
+      #expect(lstat("\(place)/\(name)", &status) == 0 && status.st_uid == user.user, "\(name)")
+    }
+    #expect(try run("status", as: user).status == 0)
+    // A file that was there is nobody's to give away.
+    let users = "\(place)/users"
+    unlink(users)
+    FileManager.default.createFile(atPath: users, contents: nil, attributes: [.posixPermissions: 0o600])
+    #expect(try run("status", as: nil).status == 0)
+    var status = stat()
+    #expect(stat(users, &status) == 0 && status.st_uid == 0)
+    let refused = try run("status", as: user)
+    #expect(refused.status == 1 && refused.errorText.contains("(chown)"), "\(refused)")
   }
 
   /// Whoever looks after a hub hears of a certificate before machines refuse it, and of a key that others can read.
@@ -110,10 +143,20 @@ import Testing
       ]).succeed()
     }
     try make(days: 90)
+    let files = [certificate, key]
+    let good = try files.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
     try program.succeed(
       "init", "--address", "127.0.0.1:0", "--certificate", certificate, "--key", key)
     let quiet = try program.succeed("status")
     #expect(quiet.contains("Certificate: \(certificate), until ") && !quiet.contains("Warning"), "\(quiet)")
+    // A key that is no key, or not that of the certificate, or away: the hub cannot begin anew.
+    try Data("junk\n".utf8).write(to: URL(fileURLWithPath: key))
+    #expect(try program.succeed("status").contains("Warning:     \(key)"))
+    try make(days: 90)
+    try good[0].write(to: URL(fileURLWithPath: certificate))
+    #expect(try program.succeed("status").contains("Warning:     "))
+    unlink(key)
+    #expect(try program.succeed("status").contains("Warning:     \(key)"))
     try make(days: 9)
     chmod(key, 0o644)
     let warned = try program.succeed("status")

@@ -257,6 +257,13 @@ import Testing
     try program.stop()
 
     #expect(try program.run("migrate", "--to", "sqlite").status == 64)
+    // A hub that has no account yet may be served all the same.
+    let elsewhere = try TemporaryFolder()
+    defer { try? elsewhere.remove() }
+    let taken = try PostgresCluster.shared.get().newPlace()
+    try HubProgram(in: elsewhere).succeed("init", "--address", "127.0.0.1:0", "--store", taken)
+    let another = try program.run("migrate", "--to", taken)
+    #expect(another.status == 1 && another.errorText.contains("another hub in it"), "\(another)")
     let moved = try #require(
       try JSONSerialization.jsonObject(with: Data(program.succeed("migrate", "--to", store, "--json").utf8))
         as? [String: Any])
@@ -332,10 +339,17 @@ import Testing
       #expect(try program.serve("--listen", "unix:\(socket)") == "http://hub.example")
       let answer = try Command(["curl", "-sS", "--unix-socket", socket, "http://hub.example/v1"]).succeed()
       #expect(answer.text.contains("\"sheaf-hub\""))
+      // The proxy is another user's.
+      var status = stat()
+      #expect(stat(socket, &status) == 0 && status.st_mode & 0o777 == 0o666)
       // Machines dial the proxy.
       let link = try program.succeed("account", "add", "alice@hub.example")
       #expect(link.hasPrefix("https://hub.example/enrol/") && !link.contains("#"), "\(link)")
       try program.stop()
+      let text = "\(folder.path)/text"
+      FileManager.default.createFile(atPath: text, contents: Data("text".utf8))
+      let refused = try program.run("serve", "--listen", "unix:\(text)")
+      #expect(refused.status == 1 && refused.errorText.contains("\(text): is there already, and is no socket"), "\(refused)")
       // An empty hub would know nobody.
       for (command, left) in [("mv", "missing"), ("truncate -s 0", "empty")] {
         let file = "\(program.hubFolder)/hub.sqlite"

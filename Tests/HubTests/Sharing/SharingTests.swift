@@ -91,6 +91,37 @@ import Testing
     }
   }
 
+  /// One account does not fill the inbox of another.
+  @Test(arguments: StoreEngine.available)
+  func anAccountInvitesSoOften(_ engine: StoreEngine) async throws {
+    try await engine.withDatabase { database in
+      let story = try await Story(database)
+      let (alice, bob, carol) = (story.people[0], story.people[1], story.people[2])
+      let most = Int(ShareRows.mostUnanswered)
+      let author = SendAuthor(
+        device: "laptop", deviceName: "laptop", handle: alice.handle, name: "Alice", now: story.hub.clock.clock.now)
+      var shares: [HubShare] = []
+      for number in 0...most {
+        let folder = Send(
+          serial: Int64(number + 3), item: WireID(), kind: .folder, places: [Place(parent: .root, "f\(number)")],
+          mode: 0o755, mtime: 1)
+        _ = try await story.hub.hub.zones.send(SendRequest(groups: [[folder]]), to: alice.zone, by: author)
+        shares.append(try await story.sharing.share(folder.item, ShareSettings(), by: alice))
+      }
+      for share in shares.dropLast() { try await story.invite(bob, to: share.id) }
+      let last = try #require(shares.last)
+      #expect(try await problem { try await story.invite(bob, to: last.id) } == .conflict)
+      #expect(try await story.inbox(bob).count == 100)
+      // Who is invited already may be given another permission, and others are invited all the same.
+      try await story.invite(bob, to: shares[0].id, ParticipantSettings(permission: .readOnly))
+      try await story.invite(carol, to: last.id)
+      // An answer makes room.
+      _ = try await story.sharing.accept(shares[0].token, by: bob)
+      try await story.invite(bob, to: last.id)
+      #expect(try await story.hub.hub.check() == [])
+    }
+  }
+
   /// A process that was slow brings what another one has overtaken, or brings the same again.
   @Test(arguments: StoreEngine.available)
   func anInboxTakesNothingOlder(_ engine: StoreEngine) async throws {
