@@ -30,6 +30,9 @@ public struct Place: Hashable, Sendable, Codable {
 
   private enum CodingKeys: CodingKey { case parent, name, nameBase64 }
 
+  /// How a name that cannot be is told from other JSON that is wrong.
+  package static let noName = "a name has 1 to 255 bytes without / and NUL, and is neither . nor .."
+
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     parent = try container.decode(WireID.self, forKey: .parent)
@@ -39,7 +42,7 @@ public struct Place: Hashable, Sendable, Codable {
       name = [UInt8](try container.decode(Data.self, forKey: .nameBase64))
     }
     guard isValid else {
-      throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "is no name"))
+      throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: Self.noName))
     }
   }
 

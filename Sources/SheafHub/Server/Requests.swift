@@ -164,6 +164,7 @@ enum JSONText {
   private static func place(_ error: DecodingError) -> String? {
     switch error {
     case .keyNotFound(let key, _): "\(key.stringValue) is missing"
+    case .dataCorrupted(let context) where context.debugDescription == Place.noName: Place.noName
     default: nil
     }
   }

@@ -187,7 +187,8 @@ struct ShareRows {
       guard count ?? 0 < Self.mostUnanswered else {
         throw HubError(
           .conflict,
-          "\(member.person.handle) has not answered \(Self.mostUnanswered) invitations of this account, the most there are")
+          "\(member.person.handle) has not answered \(Self.mostUnanswered) invitations of this account, the most there are"
+        )
       }
     }
   }

@@ -41,7 +41,10 @@ enum SendCheck {
         throw HubError(.invalid, "version: contents or extents, not both")
       }
       guard version.id != .root, Manifest(version.extents) != nil else {
-        throw HubError(.invalid, "extents: \(Manifest.limit) at most, with lengths in bounds")
+        throw HubError(
+          .invalid,
+          "extents: \(Manifest.limit) at most, chunks of 1 to \(WireLimits.chunkBytes) bytes, holes, and \(Manifest.sizeLimit) bytes in all"
+        )
       }
     }
     if send.isDeletion, send.places != nil || send.version != nil || send.target != nil || send.attributes != nil {

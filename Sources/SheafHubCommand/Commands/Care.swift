@@ -53,7 +53,8 @@ struct StatusCommand: AsyncParsableCommand {
       }
       do {
         // As `serve` does: the key has to be there, and to be the certificate's.
-        _ = try open.folder.certificate(open.settings, logger: Logger(label: "status") { _ in SwiftLogNoOpLogHandler() })
+        _ = try open.folder.certificate(
+          open.settings, logger: Logger(label: "status") { _ in SwiftLogNoOpLogHandler() })
       } catch let error as SheafError {
         if !warnings.contains("\(error)") { warnings.append("\(error)") }
       }

@@ -349,7 +349,8 @@ import Testing
       let text = "\(folder.path)/text"
       FileManager.default.createFile(atPath: text, contents: Data("text".utf8))
       let refused = try program.run("serve", "--listen", "unix:\(text)")
-      #expect(refused.status == 1 && refused.errorText.contains("\(text): is there already, and is no socket"), "\(refused)")
+      #expect(
+        refused.status == 1 && refused.errorText.contains("\(text): is there already, and is no socket"), "\(refused)")
       // An empty hub would know nobody.
       for (command, left) in [("mv", "missing"), ("truncate -s 0", "empty")] {
         let file = "\(program.hubFolder)/hub.sqlite"
