@@ -192,6 +192,16 @@ struct RetentionTests {
     try fixture.finish()
   }
 
+  /// What people look for in a backup may be what retention has passed since.
+  @Test func whatIsOnlyLookedIntoIsNotTidied() throws {
+    let fixture = try LibraryFixture()
+    let library = fixture.library
+    #expect(!library.maintenance.isTidyingPlanned && !library.maintenance.isTimeToTidy())
+    try library.planTidying()
+    #expect(library.maintenance.isTidyingPlanned)
+    try fixture.finish()
+  }
+
   @Test func manyThingsPastRetentionLeaveNothingInMemory() throws {
     let fixture = try LibraryFixture()
     for number in 0..<1200 {

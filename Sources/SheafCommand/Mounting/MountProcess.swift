@@ -48,7 +48,10 @@ enum MountProcess {
         library: library, folder: LibraryChoice.devicesFolder(), connectsOnDemand: !plan.readOnly, logger: logger)
       let mounts = ProcessMounts(library: library, logger: logger) { library, request, logger in
         let mount = try await startLibraryMount(library, request, logger, contents: connections)
-        if plan.readOnly, !request.readOnly { try connections.start() }
+        if !request.readOnly {
+          try library.planTidying()
+          if plan.readOnly { try connections.start() }
+        }
         return mount
       }
       let service = try SheafService(library: library, mounts: mounts, connections: connections, logger: logger)

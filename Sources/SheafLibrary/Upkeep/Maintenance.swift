@@ -38,11 +38,18 @@ extension Library {
     try recoverWorkingCopies()
   }
 
+  /// Has upkeep thin history and empty the trash, as retention says, from now on.
+  ///
+  /// Whoever has a library open calls it once somebody may write to it. One that people only look into, such as a
+  /// backup, stays as it is: what they look for may be what retention has passed since.
+  package func planTidying() throws {
+    let last = try store.read { try $0.numberSetting("thinned") ?? $0.numberSetting("created") }
+    let now = clock()
+    maintenance.planTidying(secondsSinceLast: now.seconds - Timestamp(nanoseconds: last ?? now.nanoseconds).seconds)
+  }
+
   /// Starts the thread that looks after the library until ``close()``.
   func startMaintenance() {
-    if let last = try? store.read({ try $0.numberSetting("thinned") ?? $0.numberSetting("created") }) {
-      maintenance.planTidying(secondsSinceLast: clock().seconds - Timestamp(nanoseconds: last).seconds)
-    }
     maintenance.start { [weak self, maintenance] in
       while let round = maintenance.wait() {
         guard let self else { return }

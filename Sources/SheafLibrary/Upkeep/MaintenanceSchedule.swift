@@ -15,7 +15,8 @@ final class MaintenanceSchedule: @unchecked Sendable {
   private var nextRound = Moment.past
   private var sessionsDue: Moment?
   private var nextSync = Moment.past
-  private var nextTidying = Moment.now.after(seconds: tidyInterval)
+  /// Nil while nothing is tidied.
+  private var nextTidying: Moment?
   /// Whether the thread runs for ``nextTidying`` though there is nothing else to do.
   private var isTidyingAwaited = false
   private var isTidying = false
@@ -126,14 +127,18 @@ final class MaintenanceSchedule: @unchecked Sendable {
   }
 
   /// Plans the first tidying for when it is due after the last one, which an earlier process may have done: so a
-  /// library that is never open for long is tidied, too.
+  /// library that is never open for long is tidied, too. Until then nothing is tidied; a second call changes nothing.
   func planTidying(secondsSinceLast seconds: Int64) {
     worker.change {
+      guard nextTidying == nil else { return false }
       nextTidying = .now.after(seconds: Self.secondsToTidying(afterLast: seconds))
       isTidyingAwaited = true
       return true
     }
   }
+
+  /// Whether the library is tidied by itself.
+  var isTidyingPlanned: Bool { worker.locked { nextTidying != nil } }
 
   /// Seconds until a library that was just opened is to be tidied; at once, nearly, where the clock was put back since.
   static func secondsToTidying(afterLast seconds: Int64) -> Double {
@@ -144,7 +149,7 @@ final class MaintenanceSchedule: @unchecked Sendable {
   func isTimeToTidy() -> Bool {
     worker.locked {
       let now = Moment.now
-      guard !worker.isStopped, !isTidying, now >= nextTidying else { return false }
+      guard !worker.isStopped, !isTidying, let due = nextTidying, now >= due else { return false }
       nextTidying = now.after(seconds: Self.tidyInterval)
       isTidyingAwaited = false
       isTidying = true
