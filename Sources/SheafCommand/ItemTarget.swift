@@ -23,8 +23,41 @@ struct ItemTarget: Sendable {
     optional path: PathArgument?, _ options: LibraryOptions, changing: Bool = false,
     body: (ItemTarget) async throws -> Value
   ) async throws -> Value {
-    if let path { return try await with(path, options, changing: changing, body: body) }
-    return try await whereOneStands(nil, options, changing, body: body)
+    guard let path else { return try await whereOneStands(nil, options, changing, body: body) }
+    guard let top = try PathResolution.current().mount(at: path.bytes) else {
+      return try await with(path, options, changing: changing, body: body)
+    }
+    return try await with(top.library, top.mountpoints, path, options, changing) { connection, location, mount in
+      if let account = try options.account(), account != mount.account {
+        throw SheafError(
+          .invalid, subject: path.bytes.readable, reason: "is the mount of \(mount.account)", advice: "leave out --as")
+      }
+      let target = ItemTarget(
+        connection: connection, address: ItemAddress(account: mount.account, path: nil),
+        words: mount.mountpoint.shellWord, name: mount.mountpoint)
+      return try await run(body, on: target, location, as: mount.account)
+    }
+  }
+
+  /// Opens the library of a mount, and finds the mount among those of its process.
+  private static func with<Value>(
+    _ library: String, _ mountpoints: [String], _ path: PathArgument, _ options: LibraryOptions, _ changing: Bool,
+    body: (LibraryConnection, LibraryLocation, MountInfo) async throws -> Value
+  ) async throws -> Value {
+    let location = LibraryLocation(path: library)
+    if let file = options.file, try LibraryChoice.location(path: file) != location {
+      throw SheafError(
+        .invalid, subject: path.bytes.readable, reason: "is in the library \(library), not in that of --library",
+        advice: "leave out --library")
+    }
+    return try await LibraryConnection.with(location) { connection in
+      let mounts = try await connection.client.mounts()
+      guard let mount = mounts.first(where: { mountpoints.contains($0.mountpoint) }) else {
+        throw PathResolution.dead(mountpoints.first ?? library, of: library)
+      }
+      if changing { try refuseReadOnly(mount) }
+      return try await body(connection, location, mount)
+    }
   }
 
   /// Finds the item that `path` means, opens its library and runs `body`.
@@ -45,18 +78,7 @@ struct ItemTarget: Sendable {
         return try await run(body, on: target, location, as: account)
       }
     case .mount(let library, let mountpoints, let inside):
-      let location = LibraryLocation(path: library)
-      if let file = options.file, try LibraryChoice.location(path: file) != location {
-        throw SheafError(
-          .invalid, subject: path.bytes.readable, reason: "is in the library \(library), not in that of --library",
-          advice: "leave out --library")
-      }
-      return try await LibraryConnection.with(location) { connection in
-        let mounts = try await connection.client.mounts()
-        guard let mount = mounts.first(where: { mountpoints.contains($0.mountpoint) }) else {
-          throw PathResolution.dead(mountpoints.first ?? library, of: library)
-        }
-        if changing { try refuseReadOnly(mount) }
+      return try await with(library, mountpoints, path, options, changing) { connection, location, mount in
         if let account, account != mount.account {
           guard let printed = PathResolution.printed(path.bytes) else {
             throw SheafError(

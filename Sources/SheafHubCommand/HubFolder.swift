@@ -85,15 +85,13 @@ struct HubFolder {
         try write(file.text, to: file.path)
         made.append(file.path)
       }
-      // One that was there before is somebody's, and so is what one left that was moved away. SQLite gives the files
-      // that it makes beside it to the same user.
+      // One that was there before is somebody's, and so is what one left that was moved away.
       if !FileManager.default.fileExists(atPath: databaseFile) {
         for left in ["-wal", "-journal"].map({ databaseFile + $0 }) where FileManager.default.fileExists(atPath: left) {
           throw SheafError(
             .exists, subject: left.printable, reason: "is there already, and may hold what a hub stored last",
             advice: "name another folder, or move it away")
         }
-        if settings.store == "sqlite" { try write("", to: databaseFile) }
         made += ["", "-wal", "-shm", "-journal"].map { databaseFile + $0 }
       }
       try await fill()
@@ -128,8 +126,10 @@ struct HubFolder {
 
   /// The store of a hub that is being made.
   func newDatabase(_ settings: HubSettings) throws -> any Database {
-    if settings.store == "sqlite" { return try SQLiteDatabase(path: databaseFile) }
-    return PostgresDatabase(target: settings.store)
+    guard settings.store == "sqlite" else { return PostgresDatabase(target: settings.store) }
+    // SQLite gives the files that it makes beside it to the same user.
+    if !FileManager.default.fileExists(atPath: databaseFile) { try write("", to: databaseFile) }
+    return try SQLiteDatabase(path: databaseFile)
   }
 
   /// The certificate to serve with; nil for plain HTTP.

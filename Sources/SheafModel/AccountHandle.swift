@@ -14,7 +14,7 @@ package struct AccountHandle: Hashable, Sendable, Codable, CustomStringConvertib
     guard Self.isValid(text) else {
       throw SheafError(
         .invalid, subject: text.isEmpty ? "an empty text" : text.printable, reason: "is not a handle",
-        advice: "a handle looks like alice@example.com: [a-z0-9._+-]+@[a-z0-9.-]+")
+        advice: "a handle looks like alice@example.com: a-z, 0-9 and ._+-, then @, then a-z, 0-9 and .-")
     }
     description = text
   }

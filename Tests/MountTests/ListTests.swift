@@ -3,6 +3,30 @@ import Testing
 
 /// Lists as people read them: what was deleted, what happened, who takes part.
 @Suite(.serialized) struct ListTests {
+  /// Whoever stands at the top of a mount names it.
+  @Test func theTopOfAMountIsEverything() throws {
+    try withMount { library in
+      try library.shell("mkdir plans; echo one >plans/a; echo two >gone; rm gone; echo three >plans/b; rm plans/b")
+      for path in [library.mountpoint, "\(library.mountpoint)/."] {
+        #expect(try library.sheafSucceeds("deleted", path).text.contains("Documents/plans/b"))
+        #expect(try library.sheafSucceeds("find", "--name", "a", "--in", path).text.hasSuffix("Documents/plans/a"))
+        #expect(try library.sheafSucceeds("activity", path).text.contains("created plans"))
+        #expect(try library.sheafSucceeds("usage", path).text.contains("Documents/plans"))
+      }
+      let other = try library.sheaf("deleted", library.mountpoint, "--as", "bob@example.com")
+      #expect(other.status == 1 && other.errorText.contains("leave out --as"), "\(other)")
+      // One item is meant elsewhere.
+      #expect(try library.sheaf("versions", library.mountpoint).errorText.contains("is not below Documents or Shared"))
+      try library.sheafSucceeds("purge", "--deleted", library.mountpoint, "--yes")
+      #expect(try library.sheafSucceeds("deleted", library.mountpoint).text == "Nothing deleted that can come back.")
+      let mistyped = try library.sheaf("versions", "\(library.folder.path)/Shef/Documents/a")
+      #expect(
+        mistyped.status == 1 && mistyped.errorText.contains("does not exist, and is in no mounted"), "\(mistyped)")
+      let elsewhere = try library.sheaf("versions", library.folder.path)
+      #expect(elsewhere.status == 1 && !elsewhere.errorText.contains("does not exist"), "\(elsewhere)")
+    }
+  }
+
   @Test func aDeletedTreeIsOneLine() throws {
     try withMount { library in
       try library.shell(
@@ -36,6 +60,7 @@ import Testing
         same "$("$SHEAF" deleted | grep -c page-)" 50
         "$SHEAF" deleted | tail -n 1 | grep -E "^and [0-9]+ more: --limit [0-9]+ shows them"
         same "$("$SHEAF" deleted --limit 1000 | grep -c page-)" 60
+        same "$("$SHEAF" deleted --limit 7 --json | grep -c '"path"')" 7
         "$SHEAF" deleted --limit 0 2>/dev/null && exit 1; same $? 64
         """)
     }

@@ -37,7 +37,9 @@ struct Deleted: AsyncParsableCommand {
   func run() async throws {
     try await ItemTarget.with(optional: path, library) { target in
       // A typing error is no empty trash.
-      func verify() async throws { if path != nil { _ = try await target.client.status(of: target.address) } }
+      func verify() async throws {
+        if target.address.path != nil { _ = try await target.client.status(of: target.address) }
+      }
       if output.json {
         let items = try await target.client.deleted(target.address)
         if items.isEmpty { try await verify() }

@@ -87,7 +87,7 @@ struct Purge: AsyncParsableCommand {
           try await target.client.trashExtent(target.address, selection, progress: $0)
         }
         if extent.items > 0 {
-          let subject = path == nil ? "the trash" : target.name
+          let subject = target.address.path == nil ? "the trash" : target.name
           try Self.confirm(Self.items(extent), about: subject)
         }
       }
@@ -96,7 +96,9 @@ struct Purge: AsyncParsableCommand {
       }
       if output.json {
         return try JSON.write(
-          PurgeOutput(path: path.map { _ in target.given }, items: destroyed.items, bytes: destroyed.bytes))
+          PurgeOutput(
+            path: path.map { _ in target.address.path == nil ? target.name : target.given }, items: destroyed.items,
+            bytes: destroyed.bytes))
       }
       try StandardOutput.line(
         destroyed.items == 0

@@ -37,6 +37,20 @@ struct PathResolution {
     PathResolution(table: try .current(), workingDirectory: try SystemPath.workingDirectory())
   }
 
+  /// The mount whose top folder a path leads to, which has everything of its account; nil for any other path.
+  ///
+  /// - Throws: ``SheafError`` of kind `unavailable` for a dead mount.
+  func mount(at path: [UInt8]) throws(SheafError) -> (library: String, mountpoints: [String])? {
+    guard ItemAddress.itemID(path) == nil, Self.printed(path) == nil, !path.isEmpty, !path.contains(0) else {
+      return nil
+    }
+    let absolute = try withoutLinks(path)
+    guard let entry = table.entry(containing: absolute), entry.isSheaf, absolute == entry.mountpoint,
+      entry.root == [SystemPath.slash]
+    else { return nil }
+    return (entry.source.readable, table.mountpoints(sharing: entry).map(\.readable))
+  }
+
   /// - Throws: ``SheafError``: `unavailable` for a dead mount, `invalid` for paths that name no item.
   func place(of path: [UInt8]) throws(SheafError) -> ItemPlace {
     if ItemAddress.itemID(path) != nil { return .library(path: path) }
@@ -116,11 +130,18 @@ struct PathResolution {
         advice: "write id: and the UUID that user.sheaf.id and --json have")
     }
     guard inside.first != SystemPath.slash, top == "Documents" || top == "Shared" else {
-      throw outside
-        ? SheafError(
-          .invalid, subject: given.readable, reason: "is in no mounted library",
-          advice: "mount it with: sheaf mount, or write the path as Documents/…")
-        : SheafError(
+      guard !outside else {
+        // One that is there needs a mount; one that is not may be mistyped.
+        let isThere =
+          if case .success = resolve(SystemPath.absolute(given, from: workingDirectory)) { true } else { false }
+        throw SheafError(
+          .invalid, subject: given.readable,
+          reason: isThere ? "is in no mounted library" : "does not exist, and is in no mounted library",
+          advice: (isThere ? "" : "see how it is written; ")
+            + "mount the library with: sheaf mount, or write the path as Documents/…")
+      }
+      throw
+        SheafError(
           .invalid, subject: given.readable, reason: "is not below Documents or Shared of the mount",
           advice: "name a document or a folder there")
     }

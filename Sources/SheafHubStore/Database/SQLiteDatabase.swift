@@ -260,15 +260,14 @@ private struct SQLiteConnection: SQLConnection {
   private func prepare(_ sql: String, _ values: [SQLValue]) throws -> Statement {
     if writes { FaultPoint.statement.pass() }
     let statement = try database.cachedStatement(sql: sql)
-    var arguments: [any DatabaseValueConvertible] = []
-    for value in values {
+    // As values of the database: other ones are converted at some cost, and empty data would become NULL.
+    let arguments = try values.map { value in
       try value.check()
-      switch value {
-      case .null: arguments.append(DatabaseValue.null)
-      case .integer(let value): arguments.append(value)
-      case .text(let value): arguments.append(value)
-      // As a value of the database: empty data would become NULL.
-      case .blob(let value): arguments.append(Data(value).databaseValue)
+      return switch value {
+      case .null: DatabaseValue.null
+      case .integer(let value): value.databaseValue
+      case .text(let value): value.databaseValue
+      case .blob(let value): Data(value).databaseValue
       }
     }
     try statement.setArguments(StatementArguments(arguments))

@@ -157,6 +157,9 @@ import Testing
       #expect(try await refusal() == .conflict)
       #expect(try await other.accounts.list().map(\.handle) == ["dora@hub.example"])
       try await other.hub.removeAccount(zone: zone)
+      // A hub without accounts may be served all the same.
+      #expect(try await refusal() == .conflict)
+      _ = try await target.write { connection in try connection.execute("DELETE FROM secrets") }
       #expect(try await refusal() == nil)
       // A copy that was served since is newer than its source, even if all that it has got is an account.
       let eve = try await other.account("eve@hub.example")
