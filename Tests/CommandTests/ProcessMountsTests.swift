@@ -66,6 +66,26 @@ import Testing
     }
   }
 
+  /// A backup that people look into keeps what retention has passed, whichever mounts come and go.
+  @Test func onlyAMountThatCanBeWrittenHasHistoryThinned() async throws {
+    try await withLibrary { library in
+      let mounts = ProcessMounts(library: library, logger: logger) { _, _, _ in FakeMount() }
+      func mount(_ place: String, readOnly: Bool) async throws {
+        var request = MountRequest(mountpoint: place, account: alice)
+        request.readOnly = readOnly
+        _ = try await mounts.mount(request)
+      }
+      try await mount("/one", readOnly: true)
+      try await mount("/two", readOnly: true)
+      _ = try await mounts.unmount(mountpoint: "/one", lazy: false)
+      try await mount("/one", readOnly: true)
+      #expect(!library.maintenance.isTidyingPlanned)
+      try await mount("/three", readOnly: false)
+      #expect(library.maintenance.isTidyingPlanned)
+      await mounts.end()
+    }
+  }
+
   @Test func aMountThatComesUpAtTheEndIsTakenDown() async throws {
     try await withLibrary { library in
       let (begun, answers, mount) = (Gate(), Gate(), FakeMount())

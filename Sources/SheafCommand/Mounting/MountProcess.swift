@@ -48,10 +48,7 @@ enum MountProcess {
         library: library, folder: LibraryChoice.devicesFolder(), connectsOnDemand: !plan.readOnly, logger: logger)
       let mounts = ProcessMounts(library: library, logger: logger) { library, request, logger in
         let mount = try await startLibraryMount(library, request, logger, contents: connections)
-        if !request.readOnly {
-          try library.planTidying()
-          if plan.readOnly { try connections.start() }
-        }
+        if plan.readOnly, !request.readOnly { try connections.start() }
         return mount
       }
       let service = try SheafService(library: library, mounts: mounts, connections: connections, logger: logger)

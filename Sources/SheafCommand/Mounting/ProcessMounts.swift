@@ -75,6 +75,7 @@ actor ProcessMounts: MountController {
     }
     live[request.mountpoint] = (info, mount, owner, number)
     hasMounted = true
+    if !request.readOnly { await planTidying() }
     logger.notice("mounted", metadata: ["mountpoint": "\(info.mountpoint)", "account": "\(info.account)"])
     return info
   }
@@ -86,6 +87,15 @@ actor ProcessMounts: MountController {
     } catch {
       logger.warning(
         "`sheaf mount --all` will not know of it: \(error)", metadata: ["mountpoint": "\(mountpoint)"])
+    }
+  }
+
+  /// Has the library's history thinned from now on, since somebody may write to it. A mount works without.
+  private func planTidying() async {
+    do {
+      try await BlockingWork.run { [library] in try library.planTidying() }
+    } catch {
+      logger.warning("history is not thinned while this process runs: \(error)")
     }
   }
 

@@ -3,8 +3,8 @@ import SheafLibrary
 import SheafModel
 
 /// A copy of a library that lies where nothing can be written, as a backup on read-only media does, or one that is
-/// somebody else's: using a library makes files beside it. The copy lies in a folder of its own in TMPDIR or /var/tmp, and goes with the command or the
-/// mount that uses it.
+/// somebody else's: using a library makes files beside it. The copy lies in a folder of its own in TMPDIR or /var/tmp,
+/// and goes with the command or the mount that uses it.
 struct ReadOnlyCopy {
   /// The copy.
   let location: LibraryLocation

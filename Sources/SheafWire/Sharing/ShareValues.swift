@@ -142,7 +142,8 @@ public struct OneTimeLinkFacts: Hashable, Sendable, Codable {
   }
 }
 
-/// How many links that nobody used were revoked: one-time links of a share, or links for devices. Hubs with an older program answer nothing.
+/// How many links that nobody used were revoked: one-time links of a share, or links for devices. Hubs with an older
+/// program answer nothing.
 public struct RevokedLinkFacts: Hashable, Sendable, Codable {
   public var revoked: Int
 

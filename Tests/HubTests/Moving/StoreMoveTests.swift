@@ -157,7 +157,7 @@ import Testing
       #expect(try await refusal() == .conflict)
       #expect(try await other.accounts.list().map(\.handle) == ["dora@hub.example"])
       try await other.hub.removeAccount(zone: zone)
-      // A hub without accounts may be served all the same.
+      // Somebody may serve a hub without accounts.
       #expect(try await refusal() == .conflict)
       _ = try await target.write { connection in try connection.execute("DELETE FROM secrets") }
       #expect(try await refusal() == nil)

@@ -257,7 +257,7 @@ import Testing
     try program.stop()
 
     #expect(try program.run("migrate", "--to", "sqlite").status == 64)
-    // A hub that has no account yet may be served all the same.
+    // Somebody may serve a hub that has no account yet.
     let elsewhere = try TemporaryFolder()
     defer { try? elsewhere.remove() }
     let taken = try PostgresCluster.shared.get().newPlace()
