@@ -147,6 +147,14 @@ import Testing
       let next = try await accounts.makeCode(for: zone).code
       #expect(try await accounts.removeDevice(kept.device, of: zone, by: kept.device) == 0)
       _ = try await accounts.enroll(try laptop.enrollment(next))
+      // One that is to be wiped leaves none either. Forgetting it later ends no link that was made since.
+      let wiped = try await hub.enroll(TestDevice(), in: zone)
+      let left = try await accounts.makeCode(for: zone).code
+      #expect(try await accounts.removeDevice(wiped.device, of: zone, wipes: true) == 1)
+      #expect(try await problem { _ = try await accounts.enroll(try thief.enrollment(left)) } == .forbidden)
+      let since = try await accounts.makeCode(for: zone).code
+      #expect(try await accounts.removeDevice(wiped.device, of: zone) == 0)
+      _ = try await accounts.enroll(try thief.enrollment(since))
       // One that is too old is none that is revoked.
       _ = try await accounts.makeCode(for: zone)
       hub.clock.advance(seconds: 86_400)
