@@ -38,17 +38,21 @@ extension Request {
   ///
   /// - Throws: ``SheafError`` of kind `invalid` for anything but JSON of this type.
   func decoded<Value: Decodable>(as type: Value.Type = Value.self) async throws -> Value {
-    let buffer: ByteBuffer
+    var buffer = ByteBuffer()
+    var isTooLarge = false
     do {
-      buffer = try await body.collect(upTo: Self.maximumBody)
-    } catch let error as any HTTPResponseError {
-      throw error
+      // To the end in any case: a client that sends all before it reads takes no answer before that.
+      for try await part in body {
+        isTooLarge = isTooLarge || buffer.readableBytes + part.readableBytes > Self.maximumBody
+        if !isTooLarge { buffer.writeImmutableBuffer(part) }
+      }
     } catch {
       // The client sent it, and sent it wrong: a bad chunk size, say, or less than it said.
       throw SheafError(
         .invalid, subject: "request body", reason: "is not sent as HTTP/1.1 has it: \(error)".printable,
         advice: "send it with Content-Length, or in chunks (RFC 9112, section 7.1)")
     }
+    guard !isTooLarge else { throw SheafError(.invalid, reason: "the request is too large") }
     do {
       return try JSONDecoder().decode(type, from: Data(buffer.readableBytesView))
     } catch let error as SheafError {

@@ -35,8 +35,6 @@ extension SheafError {
   init(any error: any Error) {
     switch error {
     case let error as SheafError: self = error
-    case let error as any HTTPResponseError where error.status == .contentTooLarge:
-      self = SheafError(.invalid, reason: "the request is too large")
     case is any HTTPResponseError: self = SheafError(.invalid, reason: "the request makes no sense")
     default: self = SheafError(.inputOutput, reason: "\(error)".printable)
     }

@@ -54,7 +54,7 @@ struct FullDiskTests {
       except OSError:
           print(number)
       """
-    let output = try Command(["/usr/bin/python3", "-c", script], in: library.documents).succeed()
+    let output = try Command(["/usr/bin/python3", "-c", script], in: library.documents, limit: .seconds(300)).succeed()
     return try #require(Int(output.text))
   }
 

@@ -104,6 +104,22 @@ struct DoorLimitTests {
     }
   }
 
+  /// A client may send all before it reads the answer.
+  @Test(arguments: ["keep-alive", "close"]) func aRequestThatIsTooLargeIsAnsweredInTheEnd(_ connection: String)
+    async throws
+  {
+    try await given { given in
+      let client = try await given.connect()
+      let length = 8 << 20
+      try await client.send(
+        "PUT /v1/sidecar HTTP/1.1\r\nHost: sheaf\r\nConnection: \(connection)\r\nContent-Length: \(length)\r\n\r\n"
+          + String(repeating: "[", count: length))
+      let answer = try await client.answer()
+      #expect(answer.status == 400 && answer.body.contains("too large"), "\(answer)")
+      if connection == "keep-alive" { #expect(try await client.ask("GET", "/status").status == 200) }
+    }
+  }
+
   @Test func numbersAtTheirLargestAreCalculatedWith() async throws {
     try await given { given in
       let connection = try await given.connect()

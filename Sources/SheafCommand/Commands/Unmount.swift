@@ -64,8 +64,9 @@ struct Unmount: AsyncParsableCommand {
     guard let connection = try await Self.join(location, mountedAt: place.path) else {
       guard MountProbe.isDead(place.path) else {
         throw SheafError(
-          .unavailable, subject: place.path, reason: "is mounted, but no process serves \(location.path)",
-          advice: "unmount it with: umount \(place.path)")
+          .unavailable, subject: place.path,
+          reason: "is mounted, but no process answers at \(location.path); the library's disk may be unmounted itself",
+          advice: "unmount it with: umount \(place.path.shellWord)")
       }
       try LibraryMount.clear(at: place.path)
       // The library may be on a disk that is away; the dead mount is cleared all the same.
