@@ -1,6 +1,5 @@
 import Foundation
 import Logging
-import NIOPosix
 import SheafHubClient
 import SheafLibrary
 import SheafModel
@@ -45,14 +44,14 @@ final class AccountLog: Sendable {
   private let library: any ReplicaInterface & InodeInterface
   private let client: DeviceClient
   private let gate: PauseGate
-  private let threads: NIOThreadPool
+  private let threads: ReplicaThreads
   private let logger: Logger
   private let state = Mutex(State())
   private let signal = WakeSignal()
 
   init(
     _ account: AccountHandle, _ number: Int64, _ library: any ReplicaInterface & InodeInterface, _ client: DeviceClient,
-    gate: PauseGate, threads: NIOThreadPool, logger: Logger
+    gate: PauseGate, threads: ReplicaThreads, logger: Logger
   ) {
     self.account = account
     self.number = number
@@ -246,7 +245,7 @@ final class AccountLog: Sendable {
     _ body: @escaping @Sendable (any ReplicaInterface, Int64) throws -> Value
   ) async throws -> Value {
     let (library, number) = (library, number)
-    return try await threads.runIfActive { try body(library, number) }
+    return try await threads.run { try body(library, number) }
   }
 }
 

@@ -1,6 +1,5 @@
 import Foundation
 import Logging
-import NIOPosix
 import SheafHubClient
 import SheafLibrary
 import SheafModel
@@ -80,7 +79,7 @@ final class AccountShares: Sendable {
   let number: Int64
   private let library: Library
   private let client: DeviceClient
-  private let threads: NIOThreadPool
+  private let threads: ReplicaThreads
   private let serials: @Sendable (WireID) -> SerialFile
   private let keys: KeyFile
   private let logger: Logger
@@ -91,7 +90,7 @@ final class AccountShares: Sendable {
   ///   - serials: Where the serials of a share's sends are noted.
   ///   - keys: Where the keys are that stand for the device at other hubs.
   init(
-    _ own: ReplicaEngine, _ number: Int64, _ library: Library, threads: NIOThreadPool,
+    _ own: ReplicaEngine, _ number: Int64, _ library: Library, threads: ReplicaThreads,
     serials: @escaping @Sendable (WireID) -> SerialFile, keys: KeyFile, logger: Logger
   ) {
     self.keys = keys
@@ -432,6 +431,6 @@ final class AccountShares: Sendable {
     _ body: @escaping @Sendable (Library, Int64) throws -> Value
   ) async throws -> Value {
     let (library, number) = (library, number)
-    return try await threads.runIfActive { try body(library, number) }
+    return try await threads.run { try body(library, number) }
   }
 }

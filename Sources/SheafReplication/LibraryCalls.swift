@@ -1,13 +1,11 @@
-import NIOPosix
-
 /// Calls of a library for one of its replicas, on threads that may wait for a disk.
 struct LibraryCalls: Sendable {
   private let library: any ReplicaEngine.ReplicaLibrary
   private let number: Int64
-  private let threads: NIOThreadPool
+  private let threads: ReplicaThreads
 
   /// - Parameter number: The account whose `Documents` the replica is.
-  init(_ library: any ReplicaEngine.ReplicaLibrary, _ number: Int64, _ threads: NIOThreadPool) {
+  init(_ library: any ReplicaEngine.ReplicaLibrary, _ number: Int64, _ threads: ReplicaThreads) {
     (self.library, self.number, self.threads) = (library, number, threads)
   }
 
@@ -18,6 +16,6 @@ struct LibraryCalls: Sendable {
     _ body: @escaping @Sendable (any ReplicaEngine.ReplicaLibrary, Int64) throws -> Value
   ) async throws -> Value {
     let (library, number) = (library, number)
-    return try await threads.runIfActive { try body(library, number) }
+    return try await threads.run { try body(library, number) }
   }
 }

@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 package import Logging
-import NIOPosix
 import SheafHubClient
 package import SheafLibrary
 package import SheafModel
@@ -19,7 +18,7 @@ package final class LibraryConnections: ConnectionController {
   private let folder: DeviceFolder?
   private let logger: Logger
   private let begun = ReplicaEngine.now
-  private let threads = NIOThreadPool(numberOfThreads: threadCount)
+  private let threads = ReplicaThreads(count: threadCount)
   private let running = Mutex<[Int64: Running]>([:])
   /// What destroys the accounts from which this machine was removed for that, and tells their hubs.
   private let wiping = Mutex<[Int64: Task<Void, Never>]>([:])
@@ -44,7 +43,6 @@ package final class LibraryConnections: ConnectionController {
     self.library = library
     self.folder = folder.map { DeviceFolder($0, library: library.id) }
     self.logger = logger
-    threads.start()
   }
 
   /// Begins to keep every connected account and its hub the same, and finishes to disconnect and to wipe those that a
@@ -97,7 +95,7 @@ package final class LibraryConnections: ConnectionController {
     var (removed, next): (Int, Int64?) = (0, 0)
     while let after = next {
       try Task.checkCancellation()
-      let some = try await threads.runIfActive { [library] in try library.removeAbsent(of: account, after: after) }
+      let some = try await threads.run { [library] in try library.removeAbsent(of: account, after: after) }
       (removed, next) = (removed + some.removed, some.next)
     }
     return removed
@@ -121,7 +119,7 @@ package final class LibraryConnections: ConnectionController {
     }
     for task in wipes { task.cancel() }
     for task in wipes { await task.value }
-    try? await threads.shutdownGracefully()
+    try? await threads.shutDown()
   }
 
   /// - Throws: ``SheafError`` of kind `notFound`.
@@ -469,7 +467,7 @@ package final class LibraryConnections: ConnectionController {
     // What a former process disconnected goes before.
     await finishing.withLock { $0 }?.value
     if mark.state == .begun {
-      try await threads.runIfActive { [library] in try library.destroyWiped(account) }
+      try await threads.run { [library] in try library.destroyWiped(account) }
       mark.state = .done
       try library.setWipe(mark, of: account)
     }

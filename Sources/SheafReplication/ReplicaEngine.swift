@@ -1,7 +1,6 @@
 import Foundation
 import Logging
 import NIOCore
-import NIOPosix
 import SheafHubClient
 import SheafLibrary
 import SheafModel
@@ -128,7 +127,7 @@ final class ReplicaEngine: Sendable {
 
   init(
     _ account: AccountHandle, _ subject: Subject, _ number: Int64, _ library: any ReplicaLibrary,
-    _ client: DeviceClient, log: AccountLog, gate: PauseGate, threads: NIOThreadPool, serials: SerialFile,
+    _ client: DeviceClient, log: AccountLog, gate: PauseGate, threads: ReplicaThreads, serials: SerialFile,
     logger: Logger
   ) {
     self.log = log

@@ -17,7 +17,7 @@ package import SheafWire
 /// Rooms: `ConnectedAccounts`, `EditingSessions`, `ShareBook`.
 extension Library: ReplicaInterface {
   /// Items that are looked at in one plan, with the lock held.
-  private static let planLimit = 64
+  private static let planLimit = 32
   /// Serials that are left out where one was used before.
   private static let serialLeap: Int64 = 1_000
 
