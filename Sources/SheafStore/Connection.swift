@@ -201,20 +201,13 @@ final class Connection {
     try commit()
   }
 
-  /// Has each commit allocate in `room` what the file grows by, and what it will grow by for earlier ones.
-  func allocateGrowth(in room: FileRoom) throws {
-    growth = (room, try compile("PRAGMA page_count"))
-    allocateGrowth()
-  }
+  /// Has each commit allocate in `room` what the file grows by.
+  func allocateGrowth(in room: FileRoom) throws { growth = (room, try compile("PRAGMA page_count")) }
 
   /// Commits.
   func commit() throws {
     try execute("COMMIT")
     // After it, so that the log has its room first.
-    allocateGrowth()
-  }
-
-  private func allocateGrowth() {
     guard let growth else { return }
     // Not as other queries, which wait for the statements that are still to run.
     if sqlite3_step(growth.pages.handle) == SQLITE_ROW {

@@ -435,8 +435,10 @@ package final class Store: Sendable {
 
   /// Bytes that can still be stored. The writes of a transaction take room first in the log and then in the file.
   package var availableBytes: Int64 {
-    // What is copied already, as while a reader keeps the log from beginning anew, needs no room once more.
-    let free = max(0, reserve.space().available - writer.room.lackingBytes - Self.margin)
+    let (stored, allocated) = mainFileBytes
+    // What the file has behind its end is for copying the log.
+    let growth = max(0, logBytes - max(0, allocated - stored))
+    let free = max(0, reserve.space().available - growth - Self.margin)
     return free - min(free / 2, Self.largestTransaction)
   }
 

@@ -9,22 +9,8 @@ internal import Synchronization
 /// at any moment. So after each commit the file gets the blocks that copying its pages will need, behind its end. It
 /// gets no longer by that, and SQLite takes no notice. Once all of the log is copied, SQLite cuts off what was left.
 final class FileRoom: Sendable {
-  private struct State {
-    /// -1 once closed.
-    var descriptor: Int32
-    /// Bytes of the file once all of the log is copied.
-    var end: Int64 = 0
-
-    /// Size of the file, and what it lacks of blocks for all that the log holds.
-    var facts: (size: Int64, lacking: Int64)? {
-      var status = stat()
-      guard descriptor >= 0, fstat(descriptor, &status) == 0 else { return nil }
-      let size = Int64(status.st_size)
-      return (size, max(0, end - max(size, Int64(status.st_blocks) * 512)))
-    }
-  }
-
-  private let state: Mutex<State>
+  /// -1 once closed.
+  private let descriptor: Mutex<Int32>
 
   private static let pageBytes: Int64 = 4096
   /// Bytes for which it is tried whether the disk has room for them. If it has not, the attempt uses up what is left.
@@ -34,33 +20,32 @@ final class FileRoom: Sendable {
   init(of library: String) throws(SheafError) {
     let opened = LibraryFolder.open(library, O_RDWR)
     guard opened >= 0 else { throw SheafError(systemError: errno, subject: library) }
-    state = Mutex(State(descriptor: opened))
+    descriptor = Mutex(opened)
   }
 
   deinit { close() }
 
   /// To be called after the last connection is closed: this drops the POSIX locks that SQLite has on the file.
   func close() {
-    state.withLock { state in
-      if state.descriptor >= 0 { Glibc.close(state.descriptor) }
-      state.descriptor = -1
+    descriptor.withLock { descriptor in
+      if descriptor >= 0 { Glibc.close(descriptor) }
+      descriptor = -1
     }
   }
 
   /// Allocates what a file of so many pages lacks. Where the disk has no room for that, or cannot allocate blocks, the
   /// commit goes on without.
   func allocate(pages: Int64) {
-    state.withLock { state in
-      state.end = pages * Self.pageBytes
-      guard let facts = state.facts, facts.lacking > 0 else { return }
-      guard facts.lacking <= Self.triedRoom || hasRoom(for: facts.lacking, state.descriptor) else { return }
+    let end = pages * Self.pageBytes
+    descriptor.withLock { descriptor in
+      var status = stat()
+      guard descriptor >= 0, fstat(descriptor, &status) == 0, end > Int64(status.st_size) else { return }
+      let lacking = end - max(Int64(status.st_size), Int64(status.st_blocks) * 512)
+      guard lacking > 0, lacking <= Self.triedRoom || hasRoom(for: lacking, descriptor) else { return }
       // Blocks that are there already stay as they are.
-      _ = fallocate(state.descriptor, FALLOC_FL_KEEP_SIZE, off_t(facts.size), off_t(state.end - facts.size))
+      _ = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, status.st_size, off_t(end) - status.st_size)
     }
   }
-
-  /// Bytes that the disk must still have room for when the log is copied.
-  var lackingBytes: Int64 { state.withLock { $0.facts?.lacking ?? 0 } }
 
   private func hasRoom(for bytes: Int64, _ descriptor: Int32) -> Bool {
     var disk = statvfs()
