@@ -55,6 +55,12 @@ enum FileRole: Equatable {
     return name[..<dot].elementsEqual(original)
   }
 
+  /// Whether a folder has the name of one in which programs keep backups: `bak`, `.backups`.
+  static func isForBackups(_ folder: [UInt8]) -> Bool {
+    let name = folder.drop { $0 == UInt8(ascii: ".") }
+    return ["bak", "backup", "backups"].contains { name.elementsEqual($0.utf8) }
+  }
+
   /// Whether `copy` is named after `name`, as a backup or in another way.
   static func isNamedAfter(_ copy: [UInt8], _ name: [UInt8]) -> Bool {
     if copy == name || isBackup(copy, of: name) { return true }

@@ -69,8 +69,8 @@ import SheafModel
 ///    program renames a young file that is not proved or that is named after its new name, or gives an own file the
 ///    name of a backup of a file beside it; events of its saves have that name, too. Any other rename is an event.
 /// 13. A file is *quiet* if it then has a temporary, lock or probe name, or the name of a backup of a file beside it,
-///    or if the old contents were left in it under such a name. A quiet file is a document without events, until it is
-///    renamed to any other name.
+///    or if the old contents were left in it under such a name, or under one made from the other's in a folder for
+///    backups (`bak/doc`). A quiet file is a document without events, until it is renamed to any other name.
 /// 14. Events of actions that may be undone wait for the end of the program (and one more second, for the next program
 ///     of a script), or for 15 s, or, if the file was made, until it is known, or for room: at most ``EventLog/limit``
 ///     wait. If a program deletes a thousand things without a second's pause, they wait until it pauses: its last

@@ -195,6 +195,12 @@ extension Library {
     return memory.since
   }
 
+  /// Whether a file is named after another one, and is in a folder for backups, as `bak/doc`.
+  private func isInBackupFolder(_ inode: Inode, of name: [UInt8]) throws -> Bool {
+    guard FileRole.isNamedAfter(inode.row.name, name), inode.row.parent != 0 else { return false }
+    return try FileRole.isForBackups(self.inode(inode.row.parent).row.name)
+  }
+
   /// Takes the item from the inode that had it. The rest of that inode becomes a document of its own, or is gone.
   ///
   /// - Parameters:
@@ -218,7 +224,7 @@ extension Library {
     // Renamed away, or another name of the file.
     let fresh = try insertDocument(
       holding: old, of: item,
-      isQuiet: item.isQuiet || FileRole.looksPassing(old.row.name) || FileRole.isNamedAfter(old.row.name, name),
+      isQuiet: item.isQuiet || FileRole.looksPassing(old.row.name) || isInBackupFolder(old, of: name),
       creator: item.creator, time, change)
     var row = old.row
     row.item = fresh.id

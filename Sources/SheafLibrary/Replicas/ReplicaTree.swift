@@ -323,23 +323,27 @@ extension Library {
     return attributes
   }
 
-  /// Whether a document has just got the name of a backup: an editor that saves gives it its own again, with what is new.
-  private func isYoungBackup(_ inode: Inode, at time: Timestamp) -> Bool {
-    guard case .backup = FileRole(inode.row.name) else { return false }
-    let age = time.nanoseconds.subtractingReportingOverflow(inode.row.ctime.nanoseconds)
-    return !age.overflow && (0..<Identity.standing).contains(age.partialValue)
+  /// For how many nanoseconds an item that the hub knows may have a name that will not last: an editor that saves gives a
+  /// document its own again, with what is new.
+  private static func span(of role: FileRole, isQuiet: Bool) -> Int64 {
+    switch role {
+    case .document: 0
+    case .backup where !isQuiet: Identity.standing
+    case .backup, .scratch, .temporary: Identity.window
+    }
   }
 
   /// Whether the hub may hear of an item.
   func readiness(of inode: Inode, _ item: ItemRow, isKnown: Bool, at time: Timestamp) throws -> LocalItem.Readiness {
     if item.isQuiet { return .never }
     let isPassing = try FileRole(inode.row.name).isQuiet { try entry(inode.row.parent, $0) != nil }
-    if isPassing { return isKnown ? .waiting : .never }
-    if inode.isFolder { return .ready }
-    if isKnown { return isYoungBackup(inode, at: time) ? .waiting : .ready }
-    if inode.writerCount > 0 { return .waiting }
     let age = time.nanoseconds.subtractingReportingOverflow(inode.row.ctime.nanoseconds)
-    return age.overflow || age.partialValue < 0 || age.partialValue >= Self.replicaPause ? .ready : .waiting
+    let isOlder = { span in age.overflow || age.partialValue < 0 || age.partialValue >= span }
+    if isPassing, !isKnown { return .never }
+    if inode.isFolder { return .ready }
+    if isKnown { return isOlder(Self.span(of: FileRole(inode.row.name), isQuiet: isPassing)) ? .ready : .waiting }
+    if inode.writerCount > 0 { return .waiting }
+    return isOlder(Self.replicaPause) ? .ready : .waiting
   }
 }
 
