@@ -110,6 +110,28 @@ import Testing
     }
   }
 
+  /// Whichever it is: units look at the exit status.
+  @Test func allMountsButOneAreAFailure() throws {
+    try withMount { library in
+      let places = [library.mountpoint, "\(library.folder.path)/a", "\(library.folder.path)/z"]
+      for place in places.dropFirst() {
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        try library.sheafSucceeds("mount", place, "--library", library.library, "--as", library.handle)
+      }
+      for place in places {
+        try library.killServer()
+        for each in places { _ = try Command(["umount", each], limit: .seconds(20)).run() }
+        try Data().write(to: URL(fileURLWithPath: "\(place)/file"))
+        let output = try library.sheaf("mount", "--all", "--library", library.library)
+        #expect(output.status == 1 && output.errorText.contains("not empty"), "\(place): \(output)")
+        #expect(try status(library).notMounted.map(\.mountpoint) == [place])
+        #expect(unlink("\(place)/file") == 0)
+        try library.sheafSucceeds("mount", "--all", "--library", library.library)
+      }
+      for place in places.dropFirst() { try library.sheafSucceeds("unmount", place) }
+    }
+  }
+
   /// It would mount where the original does.
   @Test func aBackupMountsNothingByItself() throws {
     try withMount { library in

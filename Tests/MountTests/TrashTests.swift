@@ -179,7 +179,7 @@ import Testing
       #expect(lines.count == 4, "\(output)")
       #expect(lines.first == "Nothing was destroyed: the trash has nothing of that.")
       #expect(lines.dropFirst().first == "Destroyed 1 deleted item of 3.0 kB.")
-      #expect(lines.last == "Destroyed 1 deleted item of 2 bytes.")
+      #expect(lines.last == "Destroyed 1 deleted item of 2 bytes in \(library.library).")
       struct Report: Decodable, Equatable { let items: Int, bytes: Int }
       let report = try JSONDecoder().decode(Report.self, from: Data(lines[2].utf8))
       #expect(report == Report(items: 2, bytes: 6))

@@ -125,8 +125,6 @@ struct Mount: AsyncParsableCommand {
     var failure: SheafError?
     var made: [MountInfo] = []
     for mount in missing {
-      if let failure { StandardError.write(ErrorLine.text(failure.description)) }
-      failure = nil
       do {
         let command = again(mount, location)
         let plan = try command.plan()
@@ -134,6 +132,8 @@ struct Mount: AsyncParsableCommand {
         made.append(mounted.info)
         if !output.json { try announce(mounted.info, plan, ready: nil, isNew: mounted.isNew) }
       } catch let error as SheafError {
+        // The last one ends the command.
+        if let failure { StandardError.write(ErrorLine.text(failure.description)) }
         failure = error
       }
     }

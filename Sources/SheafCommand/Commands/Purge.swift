@@ -82,13 +82,15 @@ struct Purge: AsyncParsableCommand {
   private func emptyTrash() async throws {
     let selection = TrashSelection(olderThan: olderThan?.seconds, largerThan: largerThan?.bytes)
     try await ItemTarget.with(optional: path, library, changing: true) { target in
+      // Without a path nothing else says whose trash it is.
+      let place = path == nil ? " in \(target.connection.info.library)" : ""
       if !yes {
         let extent = try await ProgressLine.during("Looking through the trash") {
           try await target.client.trashExtent(target.address, selection, progress: $0)
         }
         if extent.items > 0 {
           let subject = target.address.path == nil ? "the trash" : target.name
-          try Self.confirm(Self.items(extent), about: subject)
+          try Self.confirm(Self.items(extent) + place, about: subject)
         }
       }
       let destroyed = try await ProgressLine.during("Destroying") {
@@ -102,7 +104,8 @@ struct Purge: AsyncParsableCommand {
       }
       try StandardOutput.line(
         destroyed.items == 0
-          ? "Nothing was destroyed: the trash has nothing of that." : "Destroyed \(Self.items(destroyed)).")
+          ? "Nothing was destroyed: the trash has nothing of that."
+          : "Destroyed \(Self.items(destroyed))\(place).".escapingControls)
     }
   }
 
