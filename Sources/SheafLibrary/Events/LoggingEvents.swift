@@ -264,11 +264,17 @@ extension Library {
     return false
   }
 
-  /// Numbers the events whose meaning is settled, and looks at some at a time, with the lock free in between.
+  /// Numbers the events whose meaning is settled, and looks at some at a time, with the lock free in between. On a full
+  /// disk they wait until there is room, or a change needs them: this would give up the reserve for nothing, and whatever
+  /// fills the disk would take that.
   func settleDueEventsInSteps() throws {
     var scan = locked { SettlingScan(upTo: numbers.pending) }
     while !scan.isOver {
-      try locked { _ = try settle(settledEvents(all: false, in: &scan)) }
+      do {
+        try locked { _ = try settle(settledEvents(all: false, in: &scan), freesSpace: false) }
+      } catch let error as SheafError where error.kind == .noSpace {
+        break
+      }
     }
     while locked({ events.clear(Self.clearingStep) }) {}
   }
@@ -343,9 +349,11 @@ extension Library {
   }
 
   /// Numbers events; returns whether there were any.
-  private func settle(_ ready: [EventLog.Pending]) throws -> Bool {
+  ///
+  /// - Parameter freesSpace: Whether a change that frees space needs that, so that it may use the reserve.
+  private func settle(_ ready: [EventLog.Pending], freesSpace: Bool = true) throws -> Bool {
     guard !ready.isEmpty else { return false }
-    try makeChange(.settle, freesSpace: true) { change in
+    try makeChange(.settle, freesSpace: freesSpace) { change in
       for event in ready { try settle(event, change) }
       let numbers = Set(ready.map(\.row.number))
       change.whenRecorded { [self] in events.remove(numbers) }
