@@ -3,8 +3,8 @@ import NIOPosix
 
 /// The threads on which replicas call their library, which may wait for a disk there.
 ///
-/// They give way to everything else that wants the processor, first of all to the programs that use a mount: what goes to
-/// the hub and comes from it may take longer, and nobody waits for it.
+/// They give way to everything else that wants the processor, first of all to the programs that use a mount. Threads that
+/// they begin are as nice.
 struct ReplicaThreads: Sendable {
   /// How much nicer than the process they are (setpriority(2)).
   private static let nicer: CInt = 10
@@ -23,7 +23,8 @@ struct ReplicaThreads: Sendable {
   /// - Throws: what `body` throws; an error of the pool's once it is shut down.
   func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await pool.runIfActive {
-      // Linux has a niceness for each thread. The pool says nowhere that one begins, and setting it again costs nothing.
+      // Linux has a niceness for each thread. The pool does not say when one begins, and setting it again is one system
+      // call.
       _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, Self.niceness)
       return try body()
     }

@@ -336,12 +336,13 @@ extension Library {
   /// Whether the hub may hear of an item.
   func readiness(of inode: Inode, _ item: ItemRow, isKnown: Bool, at time: Timestamp) throws -> LocalItem.Readiness {
     if item.isQuiet { return .never }
-    let isPassing = try FileRole(inode.row.name).isQuiet { try entry(inode.row.parent, $0) != nil }
+    let role = FileRole(inode.row.name)
+    let isPassing = try role.isQuiet { try entry(inode.row.parent, $0) != nil }
     let age = time.nanoseconds.subtractingReportingOverflow(inode.row.ctime.nanoseconds)
     let isOlder = { span in age.overflow || age.partialValue < 0 || age.partialValue >= span }
     if isPassing, !isKnown { return .never }
     if inode.isFolder { return .ready }
-    if isKnown { return isOlder(Self.span(of: FileRole(inode.row.name), isQuiet: isPassing)) ? .ready : .waiting }
+    if isKnown { return isOlder(Self.span(of: role, isQuiet: isPassing)) ? .ready : .waiting }
     if inode.writerCount > 0 { return .waiting }
     return isOlder(Self.replicaPause) ? .ready : .waiting
   }
